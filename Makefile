@@ -1,0 +1,50 @@
+# Everything a fresh machine with Python 3.11+ needs is made by these targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEV := $(VENV)/.dev
+DEMO := $(VENV)/.demo
+UV := $(BIN)/uv
+PYTEST_WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench testbed lock lint types rooms docs clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/uv.txt
+
+$(DEMO): requirements/demo.txt pyproject.toml | $(UV)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/demo.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(DEV): requirements/dev.txt pyproject.toml | $(UV)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@ $(DEMO)
+
+lock: | $(UV) ## pin every dependency again
+	$(UV) pip compile -q --upgrade --generate-hashes --universal --python-version 3.11 --extra dev \
+	  --custom-compile-command "make lock" -o requirements/dev.txt pyproject.toml
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --extra demo \
+	  --custom-compile-command "make lock" -c requirements/dev.txt -o requirements/demo.txt pyproject.toml
+
+lint: $(DEV)
+	$(BIN)/ruff check verderer tests bench examples
+	$(BIN)/ruff format --check verderer tests bench examples
+
+types: $(DEV)
+	$(BIN)/mypy
+
+rooms: $(DEV)
+	$(BIN)/lint-imports
+
+check: lint types rooms ## lint, types, import rules, house and core tests: under a minute
+	$(BIN)/pytest tests/house tests/core
+
+clean: ## remove the environment and caches, never data
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

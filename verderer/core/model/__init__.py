@@ -1,0 +1,1 @@
+"""The nouns: frozen values with the field's standard names, and their tables of moves."""

@@ -1,0 +1,1 @@
+"""Decides when: wakes, claims what is due, calls one use case, sleeps."""

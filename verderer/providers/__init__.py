@@ -1,0 +1,1 @@
+"""Makes and unmakes nodes and clusters."""

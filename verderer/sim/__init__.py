@@ -1,0 +1,1 @@
+"""Replays history or a trace through `core` to answer "what if"."""

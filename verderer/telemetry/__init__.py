@@ -1,0 +1,1 @@
+"""Writes our own logs, metrics and traces, and knows no domain."""
