@@ -1,0 +1,121 @@
+"""Brings a database to the schema of this release.
+
+Files are `sql/migrations/NNNN_{pre,post}_words.sql`, each applied once, in one transaction, in
+order, under one advisory lock. `pre` may run while the last release still serves; `post` (drop,
+tighten) only after it is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from verderer.core.errors import Conflict, Fault
+
+_FOLDER = Path(__file__).parent / "sql" / "migrations"
+_NAME = re.compile(r"(\d{4})_(pre|post)_([a-z0-9_]+)\.sql")
+_LOCK = 7_205_759_403_792_794  # any number that nobody else takes
+_TABLE = """
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+        number     integer PRIMARY KEY,
+        name       text NOT NULL,
+        sha256     text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def migrations(folder: Path = _FOLDER) -> list[Migration]:
+    """All files, in order.
+
+    Raises:
+        ValueError: a name does not follow the pattern, or a number is missing or doubled.
+    """
+    found = []
+    for path in sorted(folder.glob("*.sql")):
+        if not (match := _NAME.fullmatch(path.name)):
+            raise ValueError(f"a migration is called NNNN_pre_words.sql, not {path.name}")
+        found.append(Migration(int(match[1]), path.stem, path.read_text(encoding="utf-8")))
+    if [m.number for m in found] != list(range(1, len(found) + 1)):
+        raise ValueError("migrations are not numbered 1, 2, 3, …")
+    return found
+
+
+async def migrate(dsn: str) -> list[str]:
+    """Apply what is missing and return its names. Safe to run from many processes at once.
+
+    Raises:
+        Fault: PostgreSQL cannot be reached.
+        Conflict: the database is of a newer release, or an applied file was changed since.
+    """
+    try:
+        connection = await asyncpg.connect(dsn, timeout=15)
+    except (OSError, asyncpg.PostgresError, TimeoutError) as e:
+        raise Fault(
+            f"PostgreSQL cannot be reached: {e}",
+            hint="Is it running, and is database.url right?",
+        ) from e
+    try:
+        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        await connection.execute("SET client_min_messages = warning")
+        await connection.execute(_TABLE)
+        return await _apply(connection, migrations())
+    finally:
+        await connection.close()
+
+
+async def _apply(connection: asyncpg.Connection[Any], wanted: list[Migration]) -> list[str]:
+    rows = await connection.fetch("SELECT number, name, sha256 FROM schema_migrations")
+    done = {row["number"]: row for row in rows}
+    if newer := sorted(set(done) - {m.number for m in wanted}):
+        raise Conflict(
+            f"the database has migration {done[newer[-1]]['name']}, which this release lacks",
+            hint="Start the newer release, or restore a backup of before the upgrade.",
+        )
+    applied = []
+    for migration in wanted:
+        if row := done.get(migration.number):
+            if row["sha256"] != migration.sha256:
+                raise Conflict(f"migration {migration.name} was changed after it was applied")
+            continue
+        async with connection.transaction():
+            await connection.execute(migration.sql)
+            await connection.execute(
+                "INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)",
+                migration.number,
+                migration.name,
+                migration.sha256,
+            )
+        applied.append(migration.name)
+    return applied
+
+
+async def missing(dsn: str) -> list[str]:
+    """Names of the migrations that the database still lacks; changes nothing."""
+    connection = await asyncpg.connect(dsn, timeout=15)
+    try:
+        if not await connection.fetchval("SELECT to_regclass('schema_migrations') IS NOT NULL"):
+            return [m.name for m in migrations()]
+        done = {
+            row["number"] for row in await connection.fetch("SELECT number FROM schema_migrations")
+        }
+        return [m.name for m in migrations() if m.number not in done]
+    finally:
+        await connection.close()

@@ -1,0 +1,1 @@
+"""Writes: one module a table, one named statement a question."""

@@ -1,0 +1,1 @@
+"""Reads for pages and lists; every function takes a `Scope` first."""
