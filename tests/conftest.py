@@ -1,0 +1,66 @@
+"""Fixtures of every room. Nothing starts before a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.rig.folders import reachable_folder
+from tests.rig.postgres import own_database
+from tests.rig.rows import Rows
+from verderer.store.database import Database
+from verderer.store.embedded.launcher import EmbeddedPostgres, Launch
+
+
+@pytest.fixture(scope="session")
+def migrated() -> Iterator[tuple[str, Rows]]:
+    """This process's database, at the newest schema, and the means to clean it."""
+    with own_database() as dsn:
+        rows = Rows(dsn)
+        try:
+            rows.migrate()
+            yield dsn, rows
+        finally:
+            rows.close()
+
+
+@pytest.fixture
+def dsn(migrated: tuple[str, Rows]) -> str:
+    """The address of a database that holds what migrations put there and nothing else.
+
+    It is cleaned before the test, not after: what a failed test left can be looked at.
+    """
+    address, rows = migrated
+    rows.clean()
+    return address
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    """The same, opened."""
+    opened = await Database.open(dsn, application="tests")
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A temporary folder with a short path that the database's own user can reach too."""
+    with reachable_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def start_postgres() -> Iterator[Callable[[Path, Mapping[str, str]], EmbeddedPostgres]]:
+    """Start a server of the test's own, for tests that kill it or need other settings."""
+    with ExitStack() as servers:
+
+        def start(state: Path, options: Mapping[str, str]) -> EmbeddedPostgres:
+            return servers.enter_context(EmbeddedPostgres(state, Launch(options=options)))
+
+        yield start

@@ -1,0 +1,1 @@
+"""What tests of several rooms stand on: a PostgreSQL server, clean rows, reachable folders."""
