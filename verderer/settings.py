@@ -1,0 +1,256 @@
+"""Every setting of every process, in groups; each one's docstring gives unit, default and why.
+
+A value comes from the built-in default, the TOML file, the environment, or a command-line flag,
+the later winning. `cli.configuration` reads them, once, at the front door; everybody else is
+handed values.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+_MASK = "********"
+
+
+class Secret:
+    """A text that is never printed: only `reveal` gives it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that needs it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret('{_MASK}')"
+
+    def __str__(self) -> str:
+        return _MASK
+
+    def __format__(self, spec: str) -> str:
+        return format(_MASK, spec)
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not pickled")
+
+
+def _within(default: float, low: float, high: float | None = None) -> Any:
+    """A number with bounds, which `cli.configuration` enforces."""
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """The process that answers people, programs and agents."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. The loopback by default: showing it to a network is a decision."""
+    port: int = _within(8642, 1, 65535)
+    """TCP port."""
+    public_url: str = ""
+    """The address that others reach it at, e.g. `https://verderer.example.com`, for links in
+    mails, cookies and redirects. Empty: `http://HOST:PORT`."""
+    workers: int = _within(1, 1, 64)
+    """Processes that share the port. One serves thousands of requests a second; add more only
+    where there are cores to run them."""
+    stop_within_s: float = _within(5.0, 0.1, 600.0)
+    """Seconds that open requests get to finish when the server stops."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseSettings:
+    """Where the facts are kept."""
+
+    url: Secret | None = None
+    """Address of a PostgreSQL 15 or later, `postgresql://user:password@host/name`. Unset: the
+    embedded server in the data folder."""
+    pool_size: int = _within(8, 2, 200)
+    """Most connections of one process. The embedded server takes 100 in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresSettings:
+    """The embedded PostgreSQL; of no effect when `database.url` is set."""
+
+    bin: Path | None = None
+    """The `bin` folder of another PostgreSQL 15 or later. Unset: the one that came with the
+    package."""
+    port: int | None = field(default=None, metadata={"low": 1, "high": 65535})
+    """Also listen on this port of 127.0.0.1, for tools that cannot use a Unix socket. Unset: the
+    socket alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectSettings:
+    """Where the bytes are kept: logs, artifacts, models."""
+
+    url: str = ""
+    """`s3://bucket/prefix`, or a folder. Empty: `objects` in the data folder."""
+    endpoint: str = ""
+    """Address of an S3-compatible store. Empty: AWS."""
+    region: str = "us-east-1"
+    """The store's region; many self-hosted stores take any."""
+    access_key: str = ""
+    """S3 access key. Empty: the machine's own identity, where the cloud gives one."""
+    secret_key: Secret | None = None
+    """S3 secret key that belongs to `access_key`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerSettings:
+    """The process that places work; several may run, one leads."""
+
+    lease_s: float = _within(2.0, 0.5, 60.0)
+    """Seconds until another scheduler takes over from a silent leader. Shorter takes over
+    sooner, and makes a slow database look like a dead leader."""
+    tick_s: float = _within(1.0, 0.05, 60.0)
+    """Seconds between rounds when nothing wakes it: the most that a lost wake-up can cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """The process beside a cluster."""
+
+    server_url: str = ""
+    """Address of the control plane. Empty: the server of the same settings, on this machine."""
+    cluster: str = "local"
+    """The `cluster_id` that it serves."""
+    credential_file: Path | None = None
+    """File with the agent's credential. Unset: `agent/credential` in the data folder."""
+    spool_dir: Path | None = None
+    """Folder for what could not be sent yet. Unset: `agent/spool` in the data folder."""
+    spool_limit_bytes: int = _within(1 << 30, 1 << 20)
+    """Most bytes that wait there; beyond it the oldest log bytes are dropped and the gap is
+    marked. 1 GiB by default, so that an outage of an hour loses nothing of a usual cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalClusterSettings:
+    """The `local` cluster: steps are plain processes of the agent's own user."""
+
+    enabled: bool = False
+    """Whether it exists. Off, because whoever may submit a pipeline runs commands as that user;
+    `verderer up` turns it on for itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecuritySettings:
+    """Keys and sessions."""
+
+    secret_key: Secret | None = None
+    """At least 32 characters of chance, which sign sessions and links; the same for every server
+    and scheduler. Unset: `secret.key` in the data folder, made there at the first start unless
+    `database.url` is set."""
+    session_s: int = _within(14 * 86400, 60)
+    """Seconds until a browser's login ends without use. Two weeks by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSettings:
+    """Our own log, on standard error."""
+
+    format: Literal["auto", "json", "text"] = "auto"
+    """`text` for people, `json` for machines; `auto` is text on a terminal and JSON elsewhere."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe that is written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSettings:
+    """Our own metrics, in Prometheus' text format at `/metrics`."""
+
+    enabled: bool = True
+    """Whether the server answers there."""
+    token: Secret | None = None
+    """What a scraper must send as a bearer token. Unset: anybody who reaches the port may read,
+    which is fine on the loopback and on a closed network."""
+
+
+def _default_data_dir() -> Path:
+    return Path("~/.local/share/verderer").expanduser()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All of them."""
+
+    data_dir: Path = field(default_factory=_default_data_dir)
+    """Folder of everything that must survive a restart. `~/.local/share/verderer` by default,
+    for root too."""
+    server: ServerSettings = ServerSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    postgres: PostgresSettings = PostgresSettings()
+    objects: ObjectSettings = ObjectSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    agent: AgentSettings = AgentSettings()
+    local_cluster: LocalClusterSettings = LocalClusterSettings()
+    security: SecuritySettings = SecuritySettings()
+    log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
+
+    @property
+    def postgres_dir(self) -> Path:
+        """State folder of the embedded PostgreSQL."""
+        return self.data_dir / "postgres"
+
+    @property
+    def objects_url(self) -> str:
+        """`objects.url`, or the local folder that stands for it."""
+        return self.objects.url or str(self.data_dir / "objects")
+
+    @property
+    def public_url(self) -> str:
+        """What a person types to reach the console, without a slash at the end."""
+        return (self.server.public_url or self.local_url).rstrip("/")
+
+    @property
+    def local_url(self) -> str:
+        """How a process of this machine reaches the server."""
+        anywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104
+        host = anywhere.get(self.server.host, self.server.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server.port}"
+
+    @property
+    def agent_server_url(self) -> str:
+        """`agent.server_url`, or the server on this machine."""
+        return (self.agent.server_url or self.local_url).rstrip("/")
+
+    @property
+    def agent_credential_file(self) -> Path:
+        return self.agent.credential_file or self.data_dir / "agent" / "credential"
+
+    @property
+    def agent_spool_dir(self) -> Path:
+        return self.agent.spool_dir or self.data_dir / "agent" / "spool"
+
+    def redacted(self) -> dict[str, object]:
+        """All values as plain ones, with secrets masked, for `doctor` and bug reports."""
+        return _redacted(self)
+
+
+def _redacted(group: Any) -> dict[str, object]:
+    shown: dict[str, object] = {}
+    for one in fields(group):
+        value = getattr(group, one.name)
+        if is_dataclass(value):
+            shown[one.name] = _redacted(value)
+        else:
+            shown[one.name] = str(value) if isinstance(value, Secret | Path) else value
+    return shown
