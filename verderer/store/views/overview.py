@@ -16,7 +16,7 @@ from verderer.store.views.runs import RunFilter, RunRow, list_runs, run_counts
 from verderer.store.views.visible import visible_projects
 
 LOOKED_AT = 5_000
-"""How many waiting steps, and how many live runs at most, are looked at for the summary."""
+"""How many waiting steps, of the newest 500 live runs, are looked at for the summary."""
 
 _WAITING = """
     WITH live AS (
@@ -26,12 +26,11 @@ _WAITING = """
                          WHERE project_id = p AND state = s ORDER BY id DESC LIMIT 500) AS r
          ORDER BY r.id DESC LIMIT 500),
     ready AS (
-        SELECT s.id FROM live JOIN steps AS s ON s.run_id = live.id
-         WHERE s.state = 'ready' LIMIT $2)
+        SELECT q.project_id, q.shape_id, q.ready_at
+          FROM live JOIN queue AS q ON q.run_id = live.id LIMIT $2)
     SELECT q.project_id, q.shape_id, count(*)::int AS steps, min(q.ready_at) AS oldest,
            h.requests, h.nodes, o.reasons
-      FROM ready
-      JOIN queue AS q ON q.step_id = ready.id
+      FROM ready AS q
       JOIN shapes AS h ON h.id = q.shape_id
       LEFT JOIN holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
      GROUP BY q.project_id, q.shape_id, h.requests, h.nodes, o.reasons
@@ -42,7 +41,7 @@ _UNKNOWN = """
     SELECT count(*)::int FROM (
         SELECT FROM attempts
          WHERE cluster_id = $1 AND state IN ('assigned', 'starting', 'running', 'stopping')
-         LIMIT 10000) AS some
+         LIMIT 10000) AS few
 """
 
 

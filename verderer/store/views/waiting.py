@@ -13,12 +13,12 @@ from verderer.store.database import Tx
 _WAITING = """
     SELECT s.idx, s.name, s.attempts, q.ready_at, q.not_before, h.requests, h.nodes, o.reasons,
            o.since
-      FROM steps AS s
-      JOIN runs AS r ON r.id = s.run_id
-      JOIN queue AS q ON q.step_id = s.id
+      FROM queue AS q
+      JOIN runs AS r ON r.id = q.run_id
+      JOIN steps AS s ON s.id = q.step_id
       JOIN shapes AS h ON h.id = q.shape_id
       LEFT JOIN holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
-     WHERE s.run_id = $1 AND ($2 OR r.project_id = ANY($3::int[])) AND s.state = 'ready'
+     WHERE q.run_id = $1 AND ($2 OR r.project_id = ANY($3::int[]))
        AND ($4::int IS NULL OR s.idx = $4)
      ORDER BY s.idx LIMIT $5
 """

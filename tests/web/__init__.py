@@ -1,0 +1,1 @@
+"""Pages over HTTP, with rows put straight into the database."""

@@ -1,0 +1,53 @@
+"""Projects, for pages and lists."""
+
+from __future__ import annotations
+
+from verderer.core.errors import NotFound
+from verderer.core.model.actor import Role, Scope
+from verderer.core.model.people import Member, Project
+from verderer.store.database import Tx
+
+_LIST = """
+    SELECT id, name, title, created_at FROM projects
+     WHERE ($1 OR id = ANY($2::int[])) AND name > $3
+     ORDER BY name LIMIT $4
+"""
+_BY_NAME = """
+    SELECT id, name, title, created_at FROM projects
+     WHERE name = $3 AND ($1 OR id = ANY($2::int[]))
+"""
+_MEMBERS = """
+    SELECT u.id AS user, u.email, u.name, m.role::text AS role, u.active
+      FROM project_members AS m
+      JOIN users AS u ON u.id = m.user_id
+     WHERE m.project_id = $1 AND u.email > $2
+     ORDER BY u.email LIMIT $3
+"""
+
+
+async def visible(scope: Scope, tx: Tx, *, after: str = "", limit: int = 50) -> list[Project]:
+    """Those that the reader may see, by name, beginning behind the name `after`."""
+    rows = await tx.fetch(_LIST, scope.everything, list(scope.projects), after, limit)
+    return [Project(**row) for row in rows]
+
+
+async def by_name(scope: Scope, tx: Tx, name: str) -> Project:
+    """One of them.
+
+    Raises:
+        NotFound: there is none, or it is not the reader's to know about.
+    """
+    row = await tx.fetchrow(_BY_NAME, scope.everything, list(scope.projects), name)
+    if row is None:
+        raise NotFound("no such project, or you are not a member of it")
+    return Project(**row)
+
+
+async def members(
+    scope: Scope, tx: Tx, project: int, *, after: str = "", limit: int = 50
+) -> list[Member]:
+    """Its members by e-mail address, beginning behind the address `after`."""
+    if not scope.sees(project):
+        return []
+    rows = await tx.fetch(_MEMBERS, project, after, limit)
+    return [Member(**{**row, "role": Role(row["role"])}) for row in rows]
