@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from tests.web.documents import DIGITS, FINETUNE, SWEEP
 from verderer.core.model.ids import make_run_id
 from verderer.store.database import Database, Tx, columns
 from verderer.store.migrate import migrate
-from tests.web.documents import DIGITS, FINETUNE, SWEEP
 
 GI = 2**30
 
