@@ -1,0 +1,81 @@
+"""Bytes to and from the addresses that a grant names: our own object routes or presigned S3."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+from urllib.parse import urljoin
+
+import httpx2
+
+from verderer.core.errors import Fault
+from verderer.wire.transport import Ask, Transport
+
+
+class ObjectClient:
+    """Reads and writes objects by granted address.
+
+    The agent's credential is never sent here: the address itself carries the right, and may lead
+    to another machine than the control plane's.
+    """
+
+    def __init__(
+        self, server_url: str, *, ca_file: str | None = None, timeout_s: float = 60.0
+    ) -> None:
+        self._base = server_url.rstrip("/") + "/"
+        self._transport = Transport(server_url, ca_file=ca_file, connections=32)
+        self._timeout_s = timeout_s
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def put(self, url: str, content: bytes | AsyncIterator[bytes], *, size: int) -> None:
+        """Store `size` bytes, replacing what was there. Streams have no overall time limit.
+
+        Raises:
+            NotAllowed, NotAuthenticated: the address has expired or was made for something else.
+            Refusal: the store will not take it.
+            Fault: the store is away; trying again may help.
+        """
+        # An exact length: object stores refuse bodies sent in chunks of unknown number.
+        headers = {"content-length": str(size), "content-type": "application/octet-stream"}
+        ask = Ask(
+            method="PUT",
+            url=urljoin(self._base, url),
+            headers=headers,
+            content=content,
+            timeout_s=self._timeout_s,
+        )
+        if isinstance(content, bytes):
+            await self._transport.send(ask)
+            return
+        try:
+            async with self._transport.open(ask) as response:
+                await response.aread()
+        except RuntimeError as error:  # h11: fewer or more bytes came than were announced
+            raise Fault(f"the content changed while it was sent: {error}") from error
+
+    @asynccontextmanager
+    async def get(self, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Parts of an object's content as they come; `timeout_s` bounds the wait for each.
+
+        Raises:
+            NotFound: there is no such object.
+            NotAllowed, NotAuthenticated: the address has expired.
+            Fault: the store is away or the connection broke.
+        """
+        ask = Ask(method="GET", url=urljoin(self._base, url), timeout_s=self._timeout_s)
+        async with self._transport.open(ask) as response:
+            yield _parts(response)
+
+
+async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
+    async for part in response.aiter_bytes():
+        yield part
