@@ -10,9 +10,9 @@ import pytest
 
 from tests.objects import servers
 from verderer.core.errors import Conflict, Fault, Invalid, NotFound
+from verderer.objects.backends.uploads import PART_BYTES
 from verderer.objects.config import Backend, ObjectsConfig
 from verderer.objects.store import ObjectStore, open_store
-from verderer.objects.uploads import PART_BYTES
 
 MIB = 1024 * 1024
 ODD_KEYS = [

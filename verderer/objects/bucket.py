@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import httpx2
 
 from verderer.core.errors import Fault
-from verderer.objects import lifecycle
 from verderer.objects.config import Backend, ObjectsConfig, locate
 from verderer.objects.keys import TMP_PREFIX
-from verderer.objects.signing import Credential, signed_headers
+from verderer.objects.s3 import lifecycle
+from verderer.objects.s3.signing import Credential, signed_headers
 
 TMP_DAYS = 7
 _TIMEOUT_S = 30.0

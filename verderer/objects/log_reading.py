@@ -159,9 +159,12 @@ class Follower:
                 continue
             if info.first_byte > self._cutter.offset and not ended:
                 return
-            if info.seq != self._seq:
-                self._seq, self._gaps_given = info.seq, 0
             fetched = await self._source.fetch(info)
+            if info.seq != self._seq:
+                self._seq = info.seq
+                self._gaps_given = sum(
+                    gap.offset < self._cutter.offset for gap in fetched.chunk.gaps
+                )
             # At the end of a chunk that is still written a gap may grow.
             firm = [
                 gap for gap in fetched.chunk.gaps if gap.offset < info.end or info.sealed or ended

@@ -21,12 +21,12 @@ import obstore
 from obstore.store import S3Store
 
 from verderer.core.errors import Fault, NotFound, VerdererError
-from verderer.objects import directory
-from verderer.objects.backends import Client, build_client
+from verderer.objects.backends import directory
+from verderer.objects.backends.clients import Client, build_client
+from verderer.objects.backends.faults import Translator
+from verderer.objects.backends.uploads import PART_BYTES, PART_CONCURRENCY, Body, part_size
 from verderer.objects.config import Backend, ObjectsConfig, locate
-from verderer.objects.faults import Translator
 from verderer.objects.keys import check_key, check_prefix, tmp_key
-from verderer.objects.uploads import PART_BYTES, PART_CONCURRENCY, Body, part_size
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta

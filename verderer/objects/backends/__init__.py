@@ -1,0 +1,1 @@
+"""What stands behind a store: the library's clients, a sorted directory, errors, uploads."""

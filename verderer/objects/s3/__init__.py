@@ -1,0 +1,1 @@
+"""The parts of S3 that the data paths do not need: signatures and lifecycle documents."""
