@@ -15,6 +15,7 @@ class Action(StrEnum):
 
     SELF_READ = "self.read"
     SELF_CHANGE = "self.change"
+    SELF_PASSWORD = "self.password"
     PROJECT_LIST = "project.list"
     PROJECT_READ = "project.read"
     PROJECT_CREATE = "project.create"
@@ -46,6 +47,7 @@ RULES: Mapping[Action, Needs] = MappingProxyType(
     {
         Action.SELF_READ: Needs.ANYONE,
         Action.SELF_CHANGE: Needs.ANYONE,
+        Action.SELF_PASSWORD: Needs.ANYONE,
         Action.PROJECT_LIST: Needs.ANYONE,
         Action.PROJECT_READ: Needs.MEMBER,
         Action.PROJECT_CREATE: Needs.PLATFORM_ADMIN,
@@ -79,6 +81,9 @@ READS = frozenset(
 # A step's own token reaches its project's tracking and nothing else.
 STEP_MAY = frozenset({Action.TRACKING_READ, Action.TRACKING_WRITE})
 
+# Who came in with a one-time password chooses a password of their own before anything else.
+MUST_CHANGE_MAY = frozenset({Action.SELF_READ, Action.SELF_PASSWORD})
+
 
 def require(actor: Actor, action: Action, *, project: int | None = None) -> None:
     """Return if `actor` may do `action` (in `project`, when the action is about one).
@@ -94,6 +99,12 @@ def require(actor: Actor, action: Action, *, project: int | None = None) -> None
         return
     if actor.kind is ActorKind.STEP and action not in STEP_MAY:
         raise NotAllowed(f"a step's token cannot do {action}", hint="Use a token of your own.")
+    if actor.must_change and action not in MUST_CHANGE_MAY:
+        raise NotAllowed(
+            "the one-time password must be replaced first",
+            hint="Choose a password of your own.",
+            code="must_change_password",
+        )
     if actor.read_only and action not in READS:
         raise NotAllowed("this token may only read", hint="Create a token that may write.")
     if needs is Needs.ANYONE or actor.platform_admin:

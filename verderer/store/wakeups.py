@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import asyncpg
+import structlog
 
 from verderer.core.errors import Fault
 from verderer.store.database import Database
-from verderer.telemetry.log import get_logger
 
 _CHANNEL = "verderer"
 _MAX_PAYLOAD = 7_000  # PostgreSQL refuses 8,000 bytes
 _COALESCE_S = 0.001
 
-log = get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Wakeups:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
+from verderer.usecases.known_actors import KnownActors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +25,16 @@ class Context:
     """The instance's secret, at least 32 bytes: signs step tokens and object addresses."""
     public_url: str
     """Where browsers and steps reach the control plane, without a slash at the end."""
+    session_life: timedelta = timedelta(days=14)
+    """A browser's login ends after this long without use."""
+    known: KnownActors = field(default_factory=KnownActors)
+    """Who was authenticated a moment ago."""
+
+    def __post_init__(self) -> None:
+        if len(self.key) < 32:
+            raise ValueError("the instance's key needs at least 32 bytes")
+        self.wakeups.hook(self.known.heard)
+
+    def secret(self) -> bytes:
+        """256 random bits."""
+        return b"".join(self.chance().to_bytes(8, "big") for _ in range(4))

@@ -46,6 +46,8 @@ class Actor:
     """By project id."""
     read_only: bool = False
     """The credential may only read."""
+    must_change: bool = False
+    """Logged in with a one-time password that still has to be replaced."""
     origin: str = ""
     """Address or program that the request came from; goes into the audit."""
     language: str = ""

@@ -16,6 +16,7 @@ _BY_NAME = """
     SELECT id, name, title, created_at FROM projects
      WHERE name = $3 AND ($1 OR id = ANY($2::int[]))
 """
+_NAMES = "SELECT id, name FROM projects WHERE id = ANY($3::int[]) AND ($1 OR id = ANY($2::int[]))"
 _MEMBERS = """
     SELECT u.id AS user, u.email, u.name, m.role::text AS role, u.active
       FROM project_members AS m
@@ -41,6 +42,12 @@ async def by_name(scope: Scope, tx: Tx, name: str) -> Project:
     if row is None:
         raise NotFound("no such project, or you are not a member of it")
     return Project(**row)
+
+
+async def names(scope: Scope, tx: Tx, projects: list[int]) -> dict[int, str]:
+    """Names by id, of those that exist and that the reader may see."""
+    rows = await tx.fetch(_NAMES, scope.everything, list(scope.projects), projects)
+    return {row["id"]: row["name"] for row in rows}
 
 
 async def members(

@@ -1,0 +1,51 @@
+"""Give a cluster's agent the credential that it dials in with."""
+
+from __future__ import annotations
+
+from verderer.core.access import Action, require
+from verderer.core.credentials import TokenKind, hash_token, make_token
+from verderer.core.errors import Conflict, NotFound
+from verderer.core.labels import check_name
+from verderer.core.model.actor import Actor
+from verderer.store.tables import audit, clusters, credentials
+from verderer.usecases.context import Context
+
+
+async def create_cluster_credential(ctx: Context, actor: Actor, cluster_id: str, kind: str) -> str:
+    """Make the cluster if there is none, and a new credential for its agent.
+
+    The credential is shown this once. An earlier one stops working at once. `kind` is
+    `kubernetes`, `slurm` or `local`.
+
+    Raises:
+        NotAllowed: the actor is not a platform admin.
+        Invalid: `cluster_id` is not a name.
+        Conflict: there is a cluster of that name and of another kind.
+    """
+    require(actor, Action.CLUSTER_MANAGE)
+    check_name(cluster_id, field="cluster_id")
+    token = make_token(TokenKind.AGENT, ctx.secret())
+    async with ctx.db.transaction() as tx:
+        if await clusters.put(tx, cluster_id, kind, hash_token(token)) is None:
+            raise Conflict(f"cluster {cluster_id} exists and is not of kind {kind}")
+        entry = audit.Entry(
+            action="cluster.credential_made", object=f"cluster:{cluster_id}", detail={"kind": kind}
+        )
+        await audit.add(tx, actor, [entry])
+    ctx.wakeups.wake(["auth"])
+    return token
+
+
+async def revoke_cluster_credential(ctx: Context, actor: Actor, cluster_id: str) -> None:
+    """Lock the cluster's agent out at once; what runs there goes on until it is let in again.
+
+    Raises:
+        NotFound: there is no such cluster, or its agent has no credential.
+    """
+    require(actor, Action.CLUSTER_MANAGE)
+    async with ctx.db.transaction() as tx:
+        if not await credentials.revoke_agent_credential(tx, cluster_id):
+            raise NotFound(f"no cluster {cluster_id} with a credential")
+        entry = audit.Entry(action="cluster.credential_revoked", object=f"cluster:{cluster_id}")
+        await audit.add(tx, actor, [entry])
+    ctx.wakeups.wake(["auth"])
