@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from verderer.core.errors import Fault
+from verderer.core.errors import Conflict, Fault
 
 Tx: TypeAlias = "asyncpg.Connection[Any] | PoolConnectionProxy[Any]"
 """A connection inside a transaction: the only name for it outside this room."""
@@ -102,12 +102,15 @@ class Database:
         Raises:
             Fault: the connection was lost; whether a commit in flight happened is unknown, so
                 what is inside must be safe to repeat.
+            Conflict: a constraint of the schema was about to be broken; nothing was written.
         """
         try:
             async with self._pool.acquire(timeout=10) as connection, connection.transaction():
                 yield connection
         except _UNREACHABLE as e:
             raise _fault(e) from e
+        except asyncpg.IntegrityConstraintViolationError as e:
+            raise Conflict(f"the database refuses it: {e}", code="constraint") from e
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Tx]:

@@ -1,1 +1,1 @@
-"""One verb, one file: load facts, ask the core, apply in short transactions with their audit row."""
+"""One verb, one file: load facts, ask the core, apply, each with its audit row."""

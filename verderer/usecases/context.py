@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
 from verderer.usecases.known_actors import KnownActors
+from verderer.usecases.pipelines import Pipelines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Context:
     """Where browsers and steps reach the control plane, without a slash at the end."""
     session_life: timedelta = timedelta(days=14)
     """A browser's login ends after this long without use."""
+    pipelines: Pipelines = field(default_factory=Pipelines)
+    """Documents parsed by this process."""
     known: KnownActors = field(default_factory=KnownActors)
     """Who was authenticated a moment ago."""
 

@@ -20,7 +20,7 @@ import msgspec
 PROTOCOL = 1
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Document(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Base of every wire document."""
 
 

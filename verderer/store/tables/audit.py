@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from verderer.core.model.actor import Actor
 from verderer.store.database import Tx, columns
@@ -30,7 +31,7 @@ class Entry:
     attempt: int | None = None
     object: str = ""
     result: str = "ok"
-    detail: Mapping[str, object] | None = None
+    detail: Mapping[str, Any] | None = None
     """Never a secret: this is exported."""
 
 

@@ -202,6 +202,7 @@ CREATE INDEX needs_successor ON needs (successor_id);
 -- without a gap: everything below the oldest transaction still running is there to be seen.
 CREATE TABLE queue (
     step_id    bigint PRIMARY KEY REFERENCES steps ON DELETE CASCADE,
+    run_id     bigint NOT NULL,
     project_id integer NOT NULL,
     shape_id   integer NOT NULL,
     priority   smallint NOT NULL DEFAULT 0,
@@ -210,6 +211,7 @@ CREATE TABLE queue (
     xid        xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
 CREATE INDEX queue_xid ON queue (xid);
+CREATE INDEX queue_run ON queue (run_id);
 
 -- Why the steps of one shape in one project wait, cluster by cluster; written when it changes.
 CREATE TABLE holds (

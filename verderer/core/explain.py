@@ -1,0 +1,175 @@
+"""Why a step waits: coded, with numbers, and the nearest change that would start it.
+
+The codes are stable; pages translate them, `docs/reasons.md` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from verderer.core.model.cluster import Place
+from verderer.core.model.resources import Resources, format_quantity
+
+
+class Why(StrEnum):
+    """Why a step does not start on a cluster, or at all."""
+
+    NEEDS = "needs"  # steps that it needs are not over
+    BACKOFF = "backoff"  # a failed attempt is followed by a pause
+    PLACING = "placing"  # just became ready; the scheduler has not looked at it yet
+    NO_SCHEDULER = "no_scheduler"  # nothing places steps: no scheduler process leads
+    NO_CLUSTER = "no_cluster"  # no cluster is connected
+    DISABLED = "disabled"  # an admin took the cluster out
+    OFFLINE = "offline"  # its agent is silent
+    NO_SUCH_RESOURCE = "no_such_resource"  # the cluster has none of what is asked
+    NODE_TOO_SMALL = "node_too_small"  # no single node is large enough
+    CLUSTER_TOO_SMALL = "cluster_too_small"  # all of its nodes together are too few
+    CAPACITY = "capacity"  # enough exists, others use it now
+
+
+NEVER = frozenset({Why.NO_SUCH_RESOURCE, Why.NODE_TOO_SMALL, Why.CLUSTER_TOO_SMALL})
+"""Waiting alone cannot help: the request or the cluster must change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One "no", for one cluster or for all (`cluster` empty)."""
+
+    why: Why
+    cluster: str = ""
+    resource: str = ""
+    asked: int = 0
+    """On one node when the node is too small, else in all; milli-units or bytes."""
+    free: int = 0
+    total: int = 0
+    seconds: float = 0.0
+    """Of silence, or until a pause is over."""
+    others: tuple[str, ...] = field(default=())
+    """Names of the steps that are waited for."""
+
+    @property
+    def message(self) -> str:
+        """The reason as one English sentence with its numbers."""
+        return _sentence(self)
+
+    @property
+    def change(self) -> str:
+        """The nearest change that would start it, as one English sentence; may be empty."""
+        return _change(self)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for a row; zero and empty ones are left out."""
+        found: dict[str, object] = {"why": self.why.value}
+        for name in ("cluster", "resource", "asked", "free", "total", "seconds"):
+            if value := getattr(self, name):
+                found[name] = value
+        if self.others:
+            found["others"] = list(self.others)
+        return found
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, object]) -> Reason:
+        """Read what `as_dict` gave."""
+        values = dict(found)
+        others = values.pop("others", ())
+        why = Why(str(values.pop("why")))
+        return cls(why=why, others=tuple(others), **values)  # type: ignore[arg-type]
+
+
+def why_not(requests: Resources, nodes: int, place: Place, left: Mapping[str, int]) -> Reason:
+    """Why `requests` on each of `nodes` nodes does not start at `place` with `left` free there.
+
+    The hardest obstacle is named first: what can never work before what waiting may solve.
+    """
+    if not place.enabled:
+        return Reason(why=Why.DISABLED, cluster=place.name)
+    if not place.online:
+        return Reason(why=Why.OFFLINE, cluster=place.name, seconds=round(place.silent_s))
+    worst: Reason | None = None
+    for resource, amount in requests.items():
+        found = _obstacle(resource, amount, nodes, place, left)
+        if found and (worst is None or _HARDNESS[found.why] < _HARDNESS[worst.why]):
+            worst = found
+    return worst or Reason(why=Why.PLACING, cluster=place.name)
+
+
+_HARDNESS = {
+    Why.NO_SUCH_RESOURCE: 0,
+    Why.NODE_TOO_SMALL: 1,
+    Why.CLUSTER_TOO_SMALL: 2,
+    Why.CAPACITY: 3,
+}
+
+
+def _obstacle(
+    resource: str, amount: int, nodes: int, place: Place, left: Mapping[str, int]
+) -> Reason | None:
+    room = place.rooms.get(resource)
+    if room is None or room.allocatable == 0:
+        return Reason(why=Why.NO_SUCH_RESOURCE, cluster=place.name, resource=resource, asked=amount)
+    asked = amount * nodes
+    if room.largest < amount:
+        why, asked, total = Why.NODE_TOO_SMALL, amount, room.largest
+    elif room.allocatable < asked:
+        why, total = Why.CLUSTER_TOO_SMALL, room.allocatable
+    elif left.get(resource, 0) < asked:
+        why, total = Why.CAPACITY, room.allocatable
+    else:
+        return None
+    free = left.get(resource, 0)
+    return Reason(
+        why=why, cluster=place.name, resource=resource, asked=asked, free=free, total=total
+    )
+
+
+def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
+    def amount(value: int) -> str:
+        return f"{format_quantity(value, resource=r.resource)} {r.resource}"
+
+    match r.why:
+        case Why.NEEDS:
+            return f"waits for {', '.join(r.others)}"
+        case Why.BACKOFF:
+            return f"the last attempt failed; the next one starts in {r.seconds:.0f} s"
+        case Why.PLACING:
+            return "was just queued; the scheduler looks at it next"
+        case Why.NO_SCHEDULER:
+            return f"no scheduler has led for {r.seconds:.0f} s"
+        case Why.NO_CLUSTER:
+            return "no cluster is connected"
+        case Why.DISABLED:
+            return "an admin has taken this cluster out of use"
+        case Why.OFFLINE:
+            return f"its agent has been silent for {r.seconds:.0f} s"
+        case Why.NO_SUCH_RESOURCE:
+            return f"asks {amount(r.asked)}; this cluster has none"
+        case Why.NODE_TOO_SMALL:
+            return f"asks {amount(r.asked)} on one node; the largest has {amount(r.total)}"
+        case Why.CLUSTER_TOO_SMALL:
+            return f"asks {amount(r.asked)} in all; the whole cluster has {amount(r.total)}"
+        case Why.CAPACITY:
+            return f"asks {amount(r.asked)}; {amount(r.free)} of {amount(r.total)} is free"
+
+
+def _change(r: Reason) -> str:
+    match r.why:
+        case Why.CAPACITY:
+            missing = format_quantity(r.asked - r.free, resource=r.resource)
+            return f"{missing} more {r.resource} free would start it"
+        case Why.NODE_TOO_SMALL | Why.CLUSTER_TOO_SMALL:
+            most = format_quantity(r.total, resource=r.resource)
+            return f"ask at most {most} {r.resource}, or add larger nodes"
+        case Why.NO_SUCH_RESOURCE:
+            return f"remove the request for {r.resource}, or connect a cluster that has it"
+        case Why.OFFLINE:
+            return "bring its agent back"
+        case Why.DISABLED:
+            return "an admin can enable it"
+        case Why.NO_CLUSTER:
+            return "connect a cluster; `verderer up` starts one on this machine"
+        case Why.NO_SCHEDULER:
+            return "start `verderer scheduler`"
+        case _:
+            return ""

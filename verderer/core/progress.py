@@ -1,0 +1,118 @@
+"""What follows from the end of an attempt: another one, the end of its step, its successors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from verderer.core.model.attempt import End, EndCause
+from verderer.core.model.run import RunState
+from verderer.core.model.step import StepState
+from verderer.core.pipeline.expressions import evaluate_when
+from verderer.core.pipeline.spec import DEFAULT_WHEN, StepSpec
+
+_NEVER_RETRIED: Final = frozenset({EndCause.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another attempt follows, not earlier than `wait_s` seconds from now."""
+
+    wait_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The step has ended."""
+
+    state: StepState
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Everything that a step needed is over and its condition holds: it may be placed."""
+
+
+def after_attempt(end: End, spec: StepSpec, *, failures: int, run_state: RunState) -> Again | Over:
+    """Decide what an attempt's end means for its step.
+
+    `failures` counts the attempts that failed before this one since the run was last (re)started.
+    A run that is being cancelled starts nothing more. A lost attempt counts as a failure: what it
+    did before it vanished is unknown, so only `retries` allows another.
+    """
+    if end.state.value == "succeeded":
+        return Over(StepState.SUCCEEDED)
+    if end.cause in _NEVER_RETRIED or run_state is RunState.CANCELLING:
+        return Over(StepState.CANCELLED, "cancelled" if end.cause in _NEVER_RETRIED else "")
+    if failures < spec.retries:
+        return Again(spec.wait_before(failures + 2))
+    return Over(StepState.FAILED, describe(end))
+
+
+def describe(end: End) -> str:
+    """Say in one English sentence how an attempt ended; pages translate by `cause` instead."""
+    match end.cause:
+        case EndCause.EXIT:
+            text = f"exited with code {end.exit_code}"
+        case EndCause.SIGNAL:
+            text = f"killed by signal {end.signal}"
+        case EndCause.OOM:
+            text = "ran out of its memory limit"
+        case EndCause.TIMEOUT:
+            text = "ran longer than its timeout"
+        case EndCause.CANCELLED:
+            text = "cancelled"
+        case EndCause.LOST:
+            text = "lost: nobody saw how it ended"
+        case EndCause.START:
+            text = "could not be started"
+        case EndCause.OUTPUT:
+            text = "an output was missing or could not be stored"
+    return f"{text}: {end.message}" if end.message else text
+
+
+def joint_state(states: Iterable[StepState]) -> StepState:
+    """The state of a step with a matrix, from the states of its instances, all of them over.
+
+    One failure makes it failed, then one cancellation cancelled, then one skip skipped.
+    """
+    found = set(states)
+    for worst in (StepState.FAILED, StepState.CANCELLED, StepState.SKIPPED):
+        if worst in found:
+            return worst
+    return StepState.SUCCEEDED
+
+
+def after_needs(
+    spec: StepSpec,
+    *,
+    parameters: Mapping[str, str],
+    matrix: Mapping[str, str],
+    needs: Mapping[str, StepState],
+) -> Release | Over:
+    """Decide what becomes of a step when the last of its `needs` (by name) is over."""
+    if spec.when == DEFAULT_WHEN:
+        holds = all(state is StepState.SUCCEEDED for state in needs.values())
+    else:
+        states = {name: state.value for name, state in needs.items()}
+        holds = evaluate_when(spec.when, parameters=parameters, matrix=matrix, states=states)
+    if holds:
+        return Release()
+    blamed = next((n for n, state in needs.items() if state is not StepState.SUCCEEDED), None)
+    if blamed is not None:
+        return Over(StepState.SKIPPED, f"{blamed} {needs[blamed].value}")
+    return Over(StepState.SKIPPED, f"when: {spec.when}")
+
+
+def run_end(state: RunState, *, opened: int, failed: int) -> RunState | None:
+    """The final state of a run, or None while `opened` of its steps are not over.
+
+    `failed` counts steps whose last attempt did not succeed; skipped steps fail nothing.
+    """
+    if opened:
+        return None
+    if state is RunState.CANCELLING:
+        return RunState.CANCELLED
+    return RunState.FAILED if failed else RunState.SUCCEEDED

@@ -1,0 +1,186 @@
+"""Attempts: what a cluster should be running, and what its agent proved about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from verderer.core.model.attempt import AttemptKey, AttemptState, End
+from verderer.store.database import Row, Tx, columns
+
+_LOCK = """
+    SELECT s.id, s.run_id, s.idx, s.template, s.matrix, s.shape_id, s.failures,
+           a.number, a.state::text, r.project_id
+      FROM unnest($2::bigint[], $3::int[], $4::int[]) AS u (run_id, idx, number)
+      JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
+      JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number
+      JOIN runs AS r ON r.id = s.run_id
+     WHERE a.cluster_id = $1
+     ORDER BY s.id
+       FOR NO KEY UPDATE OF a
+"""
+_MOVE = """
+    UPDATE attempts AS a
+       SET state = u.state, node = coalesce(nullif(u.node, ''), a.node),
+           started_at = coalesce(a.started_at, u.started_at)
+      FROM unnest($1::bigint[], $2::smallint[], $3::attempt_state[], $4::text[], $5::timestamptz[])
+        AS u (step_id, number, state, node, started_at)
+     WHERE a.step_id = u.step_id AND a.number = u.number AND a.ended_at IS NULL
+"""
+_STEP_STARTED = """
+    UPDATE steps AS s SET started_at = coalesce(s.started_at, u.started_at)
+      FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, started_at)
+     WHERE s.id = u.id AND s.started_at IS NULL
+"""
+_END = """
+    UPDATE attempts AS a
+       SET state = u.state, node = coalesce(nullif(u.node, ''), a.node),
+           started_at = coalesce(a.started_at, u.started_at),
+           ended_at = greatest(coalesce(u.ended_at, now()), a.started_at, u.started_at),
+           cause = u.cause, exit_code = u.exit_code, signal = u.signal, message = u.message
+      FROM unnest($1::bigint[], $2::smallint[], $3::attempt_state[], $4::text[],
+                  $5::timestamptz[], $6::timestamptz[], $7::end_cause[], $8::int[],
+                  $9::smallint[], $10::text[])
+        AS u (step_id, number, state, node, started_at, ended_at, cause, exit_code, signal, message)
+     WHERE a.step_id = u.step_id AND a.number = u.number AND a.ended_at IS NULL
+"""
+_CLUSTERS_OF_RUN = """
+    SELECT DISTINCT a.cluster_id
+      FROM steps AS s JOIN attempts AS a ON a.step_id = s.id
+     WHERE s.run_id = $1 AND s.state = 'active'
+       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+     ORDER BY 1
+"""
+_STOP = """
+    UPDATE attempts AS a SET state = 'stopping', revision = c.revision
+      FROM steps AS s, clusters AS c
+     WHERE s.run_id = $1 AND s.state = 'active' AND a.step_id = s.id AND c.id = a.cluster_id
+       AND a.state IN ('assigned', 'starting', 'running')
+ RETURNING s.idx, a.number, a.cluster_id
+"""
+_DESIRED = """
+    WITH c AS (SELECT revision FROM clusters WHERE id = $1)
+    SELECT c.revision AS now, a.revision, a.number, a.state::text, s.run_id, s.idx, s.name,
+           s.template, s.matrix, r.name AS run_name, r.document, r.parameters, r.project_id,
+           p.name AS project
+      FROM c LEFT JOIN attempts AS a
+             ON a.cluster_id = $1 AND a.revision > $2
+       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+      LEFT JOIN steps AS s ON s.id = a.step_id
+      LEFT JOIN runs AS r ON r.id = s.run_id
+      LEFT JOIN projects AS p ON p.id = r.project_id
+     ORDER BY a.revision, s.id
+"""
+_LIVE_ON = """
+    SELECT s.run_id, s.idx, a.number
+      FROM unnest($2::bigint[], $3::int[], $4::int[]) AS u (run_id, idx, number)
+      JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
+      JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number
+     WHERE a.cluster_id = $1
+       AND (a.state IN ('assigned', 'starting', 'running', 'stopping')
+            OR a.ended_at > now() - interval '1 day')
+"""
+_RUNS_LIVE_ON = """
+    SELECT DISTINCT s.run_id
+      FROM steps AS s JOIN attempts AS a ON a.step_id = s.id
+     WHERE s.run_id = ANY($2) AND a.cluster_id = $1
+       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An attempt that this transaction holds, with what is needed to decide about its step."""
+
+    key: AttemptKey
+    step: int
+    project: int
+    template: int
+    matrix: Mapping[str, str]
+    shape: int
+    failures: int
+    state: AttemptState
+
+
+async def lock(tx: Tx, cluster: int, keys: Sequence[AttemptKey]) -> dict[AttemptKey, Held]:
+    """Hold those of `keys` that were given to this cluster."""
+    triples = [(k.run, k.step, k.number) for k in keys]
+    held = {}
+    for row in await tx.fetch(_LOCK, cluster, *columns(triples, 3)):
+        key = AttemptKey(row["run_id"], row["idx"], row["number"])
+        held[key] = Held(
+            key=key,
+            step=row["id"],
+            project=row["project_id"],
+            template=row["template"],
+            matrix=row["matrix"] or {},
+            shape=row["shape_id"],
+            failures=row["failures"],
+            state=AttemptState(row["state"]),
+        )
+    return held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What to write about an attempt."""
+
+    step: int
+    number: int
+    state: AttemptState
+    node: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    end: End | None = None
+
+
+async def move(tx: Tx, changes: Sequence[Change]) -> None:
+    """Write states in which an attempt lives on."""
+    rows = [(c.step, c.number, c.state.value, c.node, c.started_at) for c in changes]
+    await tx.execute(_MOVE, *columns(rows, 5))
+    started = [(c.step, c.started_at) for c in changes if c.started_at]
+    if started:
+        await tx.execute(_STEP_STARTED, *columns(started, 2))
+
+
+async def end(tx: Tx, changes: Sequence[Change]) -> None:
+    """Write the ends of attempts."""
+    rows = []
+    for c in changes:
+        assert c.end is not None  # noqa: S101 - the caller sorts them
+        e = c.end
+        facts = (e.cause.value, e.exit_code, e.signal, e.message[:2000])
+        rows.append((c.step, c.number, c.state.value, c.node, c.started_at, c.ended_at, *facts))
+    await tx.execute(_END, *columns(rows, 10))
+    started = [(c.step, c.started_at) for c in changes if c.started_at]
+    if started:
+        await tx.execute(_STEP_STARTED, *columns(started, 2))
+
+
+async def clusters_of_run(tx: Tx, run: int) -> list[int]:
+    """Clusters on which something of a run is alive."""
+    return [row["cluster_id"] for row in await tx.fetch(_CLUSTERS_OF_RUN, run)]
+
+
+async def stop_run(tx: Tx, run: int) -> list[Row]:
+    """Ask every live attempt of a run to end, under its cluster's current revision."""
+    return list(await tx.fetch(_STOP, run))
+
+
+async def desired(tx: Tx, cluster: int, since: int) -> tuple[int, list[Row]]:
+    """The cluster's revision, and its live attempts that changed after revision `since`."""
+    rows = await tx.fetch(_DESIRED, cluster, since)
+    return rows[0]["now"], [row for row in rows if row["number"] is not None]
+
+
+async def given_to(tx: Tx, cluster: int, keys: Sequence[AttemptKey]) -> set[AttemptKey]:
+    """Those of `keys` that this cluster runs, or ended within a day."""
+    triples = [(k.run, k.step, k.number) for k in keys]
+    rows = await tx.fetch(_LIVE_ON, cluster, *columns(triples, 3))
+    return {AttemptKey(row["run_id"], row["idx"], row["number"]) for row in rows}
+
+
+async def runs_live_on(tx: Tx, cluster: int, runs: Sequence[int]) -> set[int]:
+    """Those of `runs` of which something is alive on the cluster."""
+    return {row["run_id"] for row in await tx.fetch(_RUNS_LIVE_ON, cluster, runs)}

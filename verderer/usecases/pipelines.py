@@ -1,0 +1,59 @@
+"""Pipelines by the hash of their text, parsed once a process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+
+from verderer.core.pipeline.parse import parse
+from verderer.core.pipeline.spec import Pipeline
+from verderer.store.database import Tx
+from verderer.store.tables import documents
+
+_KEPT = 512
+
+
+class Pipelines:
+    """Remembers the pipelines used last; a fleet submits the same few again and again."""
+
+    def __init__(self) -> None:
+        self._parsed: OrderedDict[bytes, Pipeline] = OrderedDict()
+        self._stored: set[bytes] = set()
+
+    def parse(self, body: bytes) -> tuple[bytes, Pipeline]:
+        """Return the SHA-256 and meaning of a document.
+
+        Raises:
+            Invalid: with everything that is wrong with it.
+        """
+        sha256 = hashlib.sha256(body).digest()
+        return sha256, self._get(sha256) or self._put(sha256, parse(body))
+
+    async def load(self, tx: Tx, sha256: bytes) -> Pipeline:
+        """The meaning of a document that was stored with a run."""
+        if found := self._get(sha256):
+            return found
+        body = await documents.read_document(tx, sha256)
+        return self._put(sha256, parse(body.encode()))
+
+    def is_stored(self, sha256: bytes) -> bool:
+        """Whether this process has seen the document committed."""
+        return sha256 in self._stored
+
+    def was_stored(self, sha256: bytes) -> None:
+        """Remember that the document is committed; documents are never deleted while used."""
+        if len(self._stored) >= _KEPT:
+            self._stored.clear()
+        self._stored.add(sha256)
+
+    def _get(self, sha256: bytes) -> Pipeline | None:
+        found = self._parsed.get(sha256)
+        if found is not None:
+            self._parsed.move_to_end(sha256)
+        return found
+
+    def _put(self, sha256: bytes, pipeline: Pipeline) -> Pipeline:
+        self._parsed[sha256] = pipeline
+        if len(self._parsed) > _KEPT:
+            self._parsed.popitem(last=False)
+        return pipeline

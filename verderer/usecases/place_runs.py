@@ -1,0 +1,137 @@
+"""Place: the leader proposes from its resident snapshot, and writes what still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verderer.core.errors import Conflict
+from verderer.core.explain import Reason, Why
+from verderer.core.model.actor import Actor, ActorKind
+from verderer.core.placement import LaneKey, Plan, place
+from verderer.store.snapshot import Snapshot
+from verderer.store.tables import audit, holds, orders, runs
+from verderer.usecases.context import Context
+
+LEASE = "placement"
+_ACTOR = Actor(kind=ActorKind.SYSTEM, name="placement")
+_MOST = 2000
+"""Assignments in one transaction: large enough to share its cost, small enough to stay short."""
+_REFRESH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did."""
+
+    placed: int
+    waiting: int
+    more: bool
+    """Come again at once."""
+    wake_at: float | None
+    """Unix time when the next paused step is due."""
+
+
+class Placer:
+    """One leader's term: it starts from nothing and ends with its lease."""
+
+    def __init__(self, ctx: Context, *, epoch: int) -> None:
+        self._ctx = ctx
+        self._epoch = epoch
+        self.snapshot = Snapshot()
+        self._told: dict[LaneKey, tuple[tuple[Reason, ...], float]] = {}
+        self._begun = False
+
+    async def round(self) -> Round:
+        """Take in what is new, place what fits, explain the rest.
+
+        Raises:
+            Conflict: the lease is lost; nothing was written, and this term is over.
+            Fault: PostgreSQL did not answer; call again.
+        """
+        now = self._ctx.clock().timestamp()
+        async with self._ctx.db.reading() as tx:
+            await self.snapshot.advance(tx)
+            wake_at = self.snapshot.wake_later(now)
+            if len(self.snapshot) or self._told:
+                await self.snapshot.look_around(tx)
+        plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST)
+        placed = await self._write(plan, now) if plan.assignments else 0
+        await self._explain(plan, now)
+        return Round(placed, len(self.snapshot), plan.more, wake_at)
+
+    async def _write(self, plan: Plan, now: float) -> int:
+        lanes = self.snapshot.lanes
+        proposals = [
+            orders.Proposal(a.step, a.cluster, lanes[a.lane].shape.total) for a in plan.assignments
+        ]
+        async with self._ctx.db.transaction() as tx:
+            if not await orders.holds_lease(tx, LEASE, self._epoch):
+                raise Conflict("another scheduler leads now", code="lease_lost")
+            applied = await orders.apply(tx, proposals)
+            begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
+            await runs.count(tx, begun)
+            await audit.add(tx, _ACTOR, [_entry(o) for o in applied.ordered])
+        self._settle(plan, applied, now)
+        topics = {f"cluster:{o.cluster}" for o in applied.ordered}
+        topics |= {f"run:{o.run}" for o in applied.ordered}
+        topics |= {f"project:{project}" for project, _ in begun}
+        self._ctx.wakeups.wake(topics)
+        return len(applied.ordered)
+
+    def _settle(self, plan: Plan, applied: orders.Applied, now: float) -> None:
+        """Take what was proposed out of the lanes; put back what found no room.
+
+        What was neither written nor refused has left the queue, or is being cancelled right now;
+        if that is undone, the row comes again under a new transaction.
+        """
+        for assignment in plan.assignments:
+            self.snapshot.lanes[assignment.lane].drop_head(1)
+        lane_of = {a.step: a.lane for a in plan.assignments}
+        for step in applied.no_room:
+            self.snapshot.put_back(lane_of[step], [step], now)
+
+    async def _explain(self, plan: Plan, now: float) -> None:
+        """Write why lanes wait, when the codes change at once, and new numbers now and then."""
+        reasons: dict[LaneKey, tuple[Reason, ...]] = {}
+        for key, found in plan.holds.items():
+            why = found or (Reason(why=Why.NO_CLUSTER),)
+            told = self._told.get(key)
+            if (
+                told is None
+                or _codes(told[0]) != _codes(why)
+                or (told[0] != why and now - told[1] >= _REFRESH_S)
+            ):
+                reasons[key] = why
+        over = [key for key in self._told if key not in plan.holds]
+        if not (reasons or over) and self._begun:
+            return
+        await self._write_holds(reasons, over)
+        for key in over:
+            del self._told[key]
+        self._told |= {key: (why, now) for key, why in reasons.items()}
+
+    async def _write_holds(
+        self, reasons: Mapping[LaneKey, tuple[Reason, ...]], over: list[LaneKey]
+    ) -> None:
+        async with self._ctx.db.transaction() as tx:
+            if not self._begun:
+                await holds.drop_all(tx)
+            await holds.put(tx, {k: [r.as_dict() for r in why] for k, why in reasons.items()})
+            await holds.drop(tx, over)
+        self._begun = True
+
+
+def _codes(reasons: tuple[Reason, ...]) -> list[tuple[Why, str, str]]:
+    return [(r.why, r.cluster, r.resource) for r in reasons]
+
+
+def _entry(o: orders.Ordered) -> audit.Entry:
+    return audit.Entry(
+        action="attempt.assigned",
+        project=o.project,
+        run=o.run,
+        step=o.idx,
+        attempt=o.number,
+        detail={"cluster": o.cluster},
+    )
