@@ -73,8 +73,10 @@ _DESIRED = """
      ORDER BY a.revision, s.id
 """
 _LIVE_ON = """
-    SELECT s.run_id, s.idx, a.number
-      FROM unnest($2::bigint[], $3::int[], $4::int[]) AS u (run_id, idx, number)
+    SELECT r.project_id, s.run_id, s.idx, a.number
+      FROM unnest($2::int[], $3::bigint[], $4::int[], $5::int[])
+        AS u (project_id, run_id, idx, number)
+      JOIN runs AS r ON r.id = u.run_id AND r.project_id = u.project_id
       JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
       JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number
      WHERE a.cluster_id = $1
@@ -82,9 +84,10 @@ _LIVE_ON = """
             OR a.ended_at > now() - interval '1 day')
 """
 _RUNS_LIVE_ON = """
-    SELECT DISTINCT s.run_id
-      FROM steps AS s JOIN attempts AS a ON a.step_id = s.id
-     WHERE s.run_id = ANY($2) AND a.cluster_id = $1
+    SELECT DISTINCT r.project_id, r.id
+      FROM runs AS r JOIN steps AS s ON s.run_id = r.id
+      JOIN attempts AS a ON a.step_id = s.id
+     WHERE r.id = ANY($2) AND s.state = 'active' AND a.cluster_id = $1
        AND a.state IN ('assigned', 'starting', 'running', 'stopping')
 """
 
@@ -174,13 +177,18 @@ async def desired(tx: Tx, cluster: int, since: int) -> tuple[int, list[Row]]:
     return rows[0]["now"], [row for row in rows if row["number"] is not None]
 
 
-async def given_to(tx: Tx, cluster: int, keys: Sequence[AttemptKey]) -> set[AttemptKey]:
-    """Those of `keys` that this cluster runs, or ended within a day."""
-    triples = [(k.run, k.step, k.number) for k in keys]
-    rows = await tx.fetch(_LIVE_ON, cluster, *columns(triples, 3))
-    return {AttemptKey(row["run_id"], row["idx"], row["number"]) for row in rows}
+async def given_to(
+    tx: Tx, cluster: int, keys: Sequence[tuple[int, AttemptKey]]
+) -> set[tuple[int, AttemptKey]]:
+    """Those of (project, attempt) that this cluster runs, or that ended within a day."""
+    rows = [(project, k.run, k.step, k.number) for project, k in keys]
+    return {
+        (row["project_id"], AttemptKey(row["run_id"], row["idx"], row["number"]))
+        for row in await tx.fetch(_LIVE_ON, cluster, *columns(rows, 4))
+    }
 
 
-async def runs_live_on(tx: Tx, cluster: int, runs: Sequence[int]) -> set[int]:
-    """Those of `runs` of which something is alive on the cluster."""
-    return {row["run_id"] for row in await tx.fetch(_RUNS_LIVE_ON, cluster, runs)}
+async def runs_live_on(tx: Tx, cluster: int, runs: Sequence[int]) -> set[tuple[int, int]]:
+    """(project, run) of those of `runs` of which something is alive on the cluster."""
+    rows = await tx.fetch(_RUNS_LIVE_ON, cluster, runs)
+    return {(row["project_id"], row["id"]) for row in rows}

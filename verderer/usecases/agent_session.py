@@ -1,0 +1,59 @@
+"""An agent's session: it says hello, is heard from time to time, and describes its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verderer.core.errors import Conflict, NotAllowed
+from verderer.core.model.actor import Actor
+from verderer.store.tables import audit, clusters
+from verderer.usecases.context import Context
+
+
+async def hello(ctx: Context, actor: Actor, *, instance: str, version: str) -> int:
+    """Open a session and return its epoch; from now on earlier sessions are refused.
+
+    Raises:
+        NotAllowed: the cluster was taken out of use.
+    """
+    async with ctx.db.transaction() as tx:
+        epoch = await clusters.hello(tx, actor.id, instance, version)
+        if epoch is None:
+            raise NotAllowed(
+                f"cluster {actor.name} is disabled", hint="An admin can enable it again."
+            )
+        await clusters.seen(tx, [actor.id])
+        detail = {"epoch": epoch, "instance": instance[:64], "version": version[:64]}
+        entry = audit.Entry(
+            action="cluster.session_opened", object=f"cluster:{actor.name}", detail=detail
+        )
+        await audit.add(tx, actor, [entry])
+    ctx.wakeups.wake({"clusters", "queue", f"cluster:{actor.id}"})
+    return epoch
+
+
+async def heard(ctx: Context, cluster_ids: Sequence[int]) -> None:
+    """Note, for many clusters at once, that their agents were heard now."""
+    async with ctx.db.transaction() as tx:
+        await clusters.seen(tx, cluster_ids)
+
+
+async def receive_nodes(
+    ctx: Context, actor: Actor, *, epoch: int, nodes: Sequence[clusters.NodeReport]
+) -> None:
+    """Replace what is known about the cluster's nodes.
+
+    Raises:
+        Conflict: `stale_epoch`.
+    """
+    async with ctx.db.transaction() as tx:
+        if not await clusters.holds_epoch(tx, actor.id, epoch):
+            raise Conflict("another agent speaks for this cluster now", code="stale_epoch")
+        changed = await clusters.put_nodes(tx, actor.id, nodes)
+        if changed:
+            detail = {"nodes": len(nodes), "ready": sum(n.ready for n in nodes)}
+            entry = audit.Entry(
+                action="cluster.capacity_changed", object=f"cluster:{actor.name}", detail=detail
+            )
+            await audit.add(tx, actor, [entry])
+    ctx.wakeups.wake({"clusters", "queue"} if changed else {"clusters"})
