@@ -7,12 +7,13 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from verderer.core.errors import Fault
-from verderer.telemetry.log import get_logger
 from verderer.usecases.context import Context
 from verderer.usecases.lead import give_up_lease, take_lease
 
-log = get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 async def lead(

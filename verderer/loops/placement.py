@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
 from verderer.core.errors import Conflict, Fault
 from verderer.loops.leading import lead
-from verderer.telemetry.log import get_logger
 from verderer.usecases.context import Context
 from verderer.usecases.place_runs import LEASE, Placer
 
-log = get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 async def run_placement(ctx: Context, *, holder: str, lease_s: float, tick_s: float) -> None:

@@ -7,12 +7,12 @@ read says so in its WHERE clause.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 import asyncpg
+import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
 from verderer.core.errors import Conflict, Fault
@@ -42,8 +42,9 @@ async def _prepare(connection: asyncpg.Connection[Any]) -> None:
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
-        encoder=_json,
-        decoder=json.loads,
+        encoder=_encode_jsonb,
+        decoder=_decode_jsonb,
+        format="binary",  # COPY takes no other
     )
     # xid8 comes as text otherwise, and the snapshot compares them.
     await connection.set_type_codec(
@@ -51,8 +52,12 @@ async def _prepare(connection: asyncpg.Connection[Any]) -> None:
     )
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _encode_jsonb(value: object) -> bytes:
+    return b"\x01" + msgspec.json.encode(value)
+
+
+def _decode_jsonb(data: bytes) -> object:
+    return msgspec.json.decode(data[1:])
 
 
 class Database:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
 from verderer.core.errors import Fault
-from verderer.telemetry.log import get_logger
 from verderer.usecases.agent_session import heard
 from verderer.usecases.context import Context
 
 _EVERY_S = 1.0
 
-log = get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Heartbeats:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from verderer.store.database import Tx, columns
 
 _PUT = """
     INSERT INTO holds AS h (project_id, shape_id, reasons)
-    SELECT project_id, shape_id, reasons
-      FROM unnest($1::int[], $2::int[], $3::jsonb[]) AS u (project_id, shape_id, reasons)
+    SELECT project_id, shape_id, reasons::jsonb
+      FROM unnest($1::int[], $2::int[], $3::text[]) AS u (project_id, shape_id, reasons)
      ORDER BY project_id, shape_id
         ON CONFLICT (project_id, shape_id) DO UPDATE SET reasons = excluded.reasons
 """
@@ -21,7 +23,11 @@ _DROP = """
 
 async def put(tx: Tx, reasons: Mapping[tuple[int, int], Sequence[Mapping[str, object]]]) -> None:
     """Write the reasons by (project id, shape id)."""
-    rows = [(project, shape, list(why)) for (project, shape), why in reasons.items()]
+    # As text: a list inside an array would be taken for one more dimension.
+    rows = [
+        (project, shape, msgspec.json.encode(why).decode())
+        for (project, shape), why in reasons.items()
+    ]
     if rows:
         await tx.execute(_PUT, *columns(rows, 3))
 
