@@ -166,8 +166,7 @@ def _remove(path: str) -> bool:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read()
+        return kernel.read(path).decode("utf-8", "replace")
     except OSError:
         return ""
 

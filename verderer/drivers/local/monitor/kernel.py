@@ -37,10 +37,21 @@ class _CloneArgs(ctypes.Structure):
     ]
 
 
+def read(path: str) -> bytes:
+    """The whole of a small file, without the layers that `open` puts on top. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
 def boot_id() -> str:
     """Names this boot of the machine: process ids mean nothing in another one."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def started_at(pid: int) -> int | None:
@@ -69,8 +80,7 @@ def children() -> list[int]:
     """Our own children, zombies too."""
     me = os.getpid()
     try:
-        with open(f"/proc/{me}/task/{me}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
+        return [int(pid) for pid in read(f"/proc/{me}/task/{me}/children").split()]
     except FileNotFoundError:  # a kernel built without it
         return [pid for pid in all_pids() if (stat := _stat(pid)) and int(stat[1]) == me]
 
@@ -118,9 +128,8 @@ def fork_into(cgroup: str) -> int:
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the third, the state, on."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        text = read(f"/proc/{pid}/stat")
     except OSError:
         return None
     # The name stands in parentheses and may itself hold spaces and parentheses.
-    return text[text.rfind(b")") + 2 :].decode("ascii", "replace").split() or None
+    return text[text.rfind(b")") + 2 :].decode("utf-8", "replace").split() or None

@@ -30,13 +30,13 @@ _RETRY_END_S = 1.0
 class Monitor:
     """Lives exactly as long as its attempt; nobody waits for it or feeds it."""
 
-    def __init__(self, root: str, key: str) -> None:
-        self._home = os.path.join(root, "attempts", key)
-        self._key = key
-        self._pokes = Pokes(root, key)
+    def __init__(self, root: str, boot: str) -> None:
+        """Get ready for an attempt that is not known yet. `boot` names this boot."""
+        self._root = root
         self._poll = select.poll()
         self._wake = _wake_on_signals()
         self._poll.register(self._wake, select.POLLIN)
+        self._claim = {"boot": boot, "pid": os.getpid(), "started": kernel.started_at(os.getpid())}
         self._replicas: list[Replica] = []
         self._failed: int | None = None
         self._why = ""
@@ -44,18 +44,19 @@ class Monitor:
         self._kill_at: float | None = None
         self._deadline: float | None = None
         self._started_ms: int | None = None
+        kernel.adopt_orphans()
 
-    def run(self) -> None:
+    def run(self, key: str) -> None:
         """Claim the attempt, run it, write its end; nothing when somebody has claimed it."""
+        self._key = key
+        self._home = os.path.join(self._root, "attempts", key)
+        self._pokes = Pokes(self._root, key)
         order = records.read(self._home, records.ORDER)
-        me = os.getpid()
-        boot = kernel.boot_id()
-        claim = {"boot": boot, "pid": me, "started": kernel.started_at(me)}
-        if order is None or order["boot"] != boot or not records.claim(self._home, claim):
+        if order is None or order["boot"] != self._claim["boot"]:
+            return
+        if not records.claim(self._home, self._claim):
             return
         self._order = order
-        self._claim = claim
-        kernel.adopt_orphans()
         try:
             self._start()
         except OSError as problem:
@@ -84,8 +85,9 @@ class Monitor:
         order = self._order
         group = Group(order["cgroup"]["version"], order["cgroup"]["bases"], f"{self._key}.{rank}")
         env = {**order["env"], **order["replicas"][rank]["env"]}
+        logs = os.path.join(self._home, "log")
         log = LogWriter(
-            os.path.join(self._home, "log", str(rank)),
+            os.path.join(logs, str(rank)),
             limit=order["spool_bytes"] // len(order["replicas"]),
         )
         self._replicas.append(Replica(Program(order["argv"], env, order["directory"]), group, log))

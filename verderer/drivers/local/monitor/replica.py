@@ -62,7 +62,7 @@ class Replica:
 
     def hear(self) -> None:
         """Read what the child said about its start: nothing, when all is well."""
-        said = os.read(self.trouble_pipe, _CHUNK).decode("ascii", "replace").split("\0")
+        said = os.read(self.trouble_pipe, _CHUNK).decode("utf-8", "replace").split("\0")
         os.close(self.trouble_pipe)
         self.trouble_pipe = CLOSED
         if len(said) == 3:

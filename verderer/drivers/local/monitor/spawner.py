@@ -1,7 +1,9 @@
 """Forks one monitor per attempt, quickly and for little memory.
 
-The agent starts it as a bare interpreter and writes keys of attempts to its socket. It ends when
-the agent does; the monitors, each in a session of its own, do not notice.
+The agent starts it as a bare interpreter and writes keys of attempts to its socket. One monitor is
+always forked ahead and waits there for a key, since forking costs more than the rest of a start.
+All of them end when the agent does, except monitors that have a key: each of those is in a
+session of its own and does not notice.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import gc
 import os
 import signal
 import sys
-import traceback
 
 from verderer.drivers.local.monitor import kernel
 from verderer.drivers.local.monitor.monitor import Monitor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _KEY_BYTES = 4096
+_ALL_DONE = b"."
 
 
 def main(channel: int, root: str) -> None:
@@ -28,23 +30,36 @@ def main(channel: int, root: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the monitors for us
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    boot = kernel.boot_id()
     # Nothing that exists now is garbage; unvisited, its pages stay shared with the monitors.
     gc.disable()
     gc.freeze()
-    while key := os.read(channel, _KEY_BYTES):
+    said = b""
+    while said != _ALL_DONE:
+        # The monitor alone holds the writing end: it closes when it takes a key, or dies.
+        taken, taking = os.pipe2(os.O_CLOEXEC)
         if os.fork() == 0:
-            os.close(channel)
-            _monitor(root, key.decode("ascii"))
+            os.close(taken)
+            _monitor(channel, taking, root, boot)
+        os.close(taking)
+        said = os.read(taken, 1)
+        os.close(taken)
 
 
-def _monitor(root: str, key: str) -> NoReturn:
+def _monitor(channel: int, taking: int, root: str, boot: str) -> NoReturn:
     code = 1
     try:
         os.setsid()
         kernel.name_process("verderer-watch")
-        Monitor(root, key).run()
+        monitor = Monitor(root, boot)
+        key = os.read(channel, _KEY_BYTES)
+        os.write(taking, b"" if key else _ALL_DONE)
+        os.close(taking)
+        os.close(channel)
+        if key:
+            monitor.run(key.decode())
         code = 0
     except BaseException:  # noqa: BLE001 - there is nobody above us: say it and be found dead
-        traceback.print_exc(file=sys.stderr)
+        sys.__excepthook__(*sys.exc_info())  # `traceback` would cost every monitor 1 MB
     finally:
         os._exit(code)
