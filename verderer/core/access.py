@@ -85,6 +85,23 @@ STEP_MAY = frozenset({Action.TRACKING_READ, Action.TRACKING_WRITE})
 MUST_CHANGE_MAY = frozenset({Action.SELF_READ, Action.SELF_PASSWORD})
 
 
+OF_A_PROJECT = frozenset({Needs.MEMBER, Needs.ADMIN})
+
+
+def admit(actor: Actor, action: Action) -> None:
+    """Return unless `action` is refused to `actor` whatever it is about.
+
+    A door asks this of every request; `require` follows where the project is known.
+
+    Raises:
+        NotAllowed: this credential, or anybody but a platform admin, may not do this.
+    """
+    if RULES[action] in OF_A_PROJECT:
+        _check_credential(actor, action)
+    else:
+        require(actor, action)
+
+
 def require(actor: Actor, action: Action, *, project: int | None = None) -> None:
     """Return if `actor` may do `action` (in `project`, when the action is about one).
 
@@ -92,11 +109,23 @@ def require(actor: Actor, action: Action, *, project: int | None = None) -> None
         NotFound: the project is not the actor's to know about.
         NotAllowed: the actor may see it and may not do this.
     """
+    _check_credential(actor, action)
+    needs = RULES[action]
+    if needs in (Needs.ANYONE, Needs.AGENT) or actor.platform_admin:
+        return
+    if needs is Needs.PLATFORM_ADMIN:
+        raise NotAllowed(f"{action} needs a platform admin", hint="Ask a platform admin.")
+    role = actor.roles.get(project) if project is not None else None
+    if role is None:
+        raise NotFound("no such project, or you are not a member of it")
+    if needs is Needs.ADMIN and role is not Role.ADMIN:
+        raise NotAllowed(f"{action} needs the role admin", hint="Ask an admin of the project.")
+
+
+def _check_credential(actor: Actor, action: Action) -> None:
     needs = RULES[action]
     if (needs is Needs.AGENT) != (actor.kind is ActorKind.AGENT):
         raise NotAllowed(f"{action} is not for {actor.kind} credentials")
-    if needs is Needs.AGENT:
-        return
     if actor.kind is ActorKind.STEP and action not in STEP_MAY:
         raise NotAllowed(f"a step's token cannot do {action}", hint="Use a token of your own.")
     if actor.must_change and action not in MUST_CHANGE_MAY:
@@ -107,12 +136,3 @@ def require(actor: Actor, action: Action, *, project: int | None = None) -> None
         )
     if actor.read_only and action not in READS:
         raise NotAllowed("this token may only read", hint="Create a token that may write.")
-    if needs is Needs.ANYONE or actor.platform_admin:
-        return
-    if needs is Needs.PLATFORM_ADMIN:
-        raise NotAllowed(f"{action} needs a platform admin", hint="Ask a platform admin.")
-    role = actor.roles.get(project) if project is not None else None
-    if role is None:
-        raise NotFound("no such project, or you are not a member of it")
-    if needs is Needs.ADMIN and role is not Role.ADMIN:
-        raise NotAllowed(f"{action} needs the role admin", hint="Ask an admin of the project.")

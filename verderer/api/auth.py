@@ -1,0 +1,43 @@
+"""What handlers are given: the actor that the gate found, and the context."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from litestar import Request
+from litestar.params import Dependency
+from litestar.types import Scope
+
+from verderer.core.model.actor import Actor
+from verderer.usecases.authenticate import refused
+from verderer.usecases.context import Context
+
+ActorArg = Annotated[Actor, Dependency(skip_validation=True)]
+ContextArg = Annotated[Context, Dependency(skip_validation=True)]
+
+
+def actor_of(scope: Scope) -> Actor:
+    """Who asks; for plain ASGI handlers.
+
+    Raises:
+        NotAuthenticated: the route is public.
+    """
+    actor = scope.get("user")
+    if not isinstance(actor, Actor):
+        raise refused(given=False)
+    return actor
+
+
+def context_of(scope: Scope) -> Context:
+    """The process's context; for plain ASGI handlers."""
+    return cast("Context", scope["litestar_app"].state.context)
+
+
+async def provide_actor(request: Request[Any, Any, Any]) -> Actor:
+    """Dependency `actor`."""
+    return actor_of(request.scope)
+
+
+async def provide_context(request: Request[Any, Any, Any]) -> Context:
+    """Dependency `context`."""
+    return context_of(request.scope)

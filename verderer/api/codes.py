@@ -1,0 +1,93 @@
+"""What the codes of problem details mean: for `/problems/CODE` and for the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One code. `status` is the HTTP status that it comes with."""
+
+    status: int
+    title: str
+    meaning: str
+    """One sentence: what happened and what helps."""
+
+
+CODES: Mapping[str, Explained] = MappingProxyType(
+    {
+        "not_authenticated": Explained(
+            401,
+            "Log in first",
+            "No credential was sent, or it is unknown, expired or revoked.",
+        ),
+        "wrong_password": Explained(
+            401,
+            "Wrong password",
+            "The e-mail address and password do not belong together. When an own password is "
+            "being changed the status is 403.",
+        ),
+        "not_allowed": Explained(
+            403, "Not allowed", "The caller is known and may not do this; somebody else may."
+        ),
+        "must_change_password": Explained(
+            403,
+            "Choose a password first",
+            "Logged in with a one-time password, which must be replaced before anything else.",
+        ),
+        "wrong_host": Explained(
+            403,
+            "Unknown host name",
+            "The server listens on the loopback and was asked by a name that is not its own; set "
+            "`server.public_url`.",
+        ),
+        "cross_site": Explained(
+            403, "From another site", "The page that made the browser ask belongs to another site."
+        ),
+        "not_found": Explained(
+            404, "Not found", "It does not exist, or the caller may not know that it does."
+        ),
+        "method_not_allowed": Explained(
+            405, "Method not allowed", "The address exists and does not take this method."
+        ),
+        "conflict": Explained(
+            409,
+            "Conflict",
+            "It cannot be done in the present state, or somebody else was first; look again.",
+        ),
+        "illegal_move": Explained(
+            409, "Not in this state", "Nothing leads from the present state to the asked one."
+        ),
+        "last_admin": Explained(
+            409, "Last admin", "Nobody would be left to administer the project."
+        ),
+        "too_large": Explained(
+            413, "Too large", "More bytes or items were sent than the address takes."
+        ),
+        "invalid": Explained(
+            422, "Invalid", "What was sent is malformed; `problems` names each field."
+        ),
+        "weak_password": Explained(
+            422, "Weak password", "The new password is too short or one of those tried first."
+        ),
+        "malformed": Explained(
+            400, "Malformed", "The request is not what HTTP or JSON allow, so nothing was read."
+        ),
+        "refused": Explained(400, "Refused", "The request is understood and cannot be granted."),
+        "too_many": Explained(429, "Too often", "Wait for `retry_after_s` seconds."),
+        "fault": Explained(
+            503,
+            "Temporarily unavailable",
+            "Something that the platform depends on does not answer at the moment. Try again; "
+            "the incident's number leads an operator to the cause.",
+        ),
+        "internal": Explained(
+            500,
+            "Internal error",
+            "The platform made a mistake. The incident's number leads an operator to the cause.",
+        ),
+    }
+)
