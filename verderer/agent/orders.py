@@ -38,8 +38,16 @@ class Held:
     phase: Phase
     confirmed: bool = True
     """The driver accepted it or has shown it at least once."""
+    proof: int = 0
+    """Number of the first observation that began after the launch: earlier ones prove nothing."""
     absent_since: float | None = None
     """Monotonic seconds of the first observation, in an unbroken row, that does not show it."""
+    ran: bool = False
+    """It has been reported as running."""
+    busy: bool = False
+    """A task is preparing or launching it at this moment."""
+    storing: bool = False
+    """The program has succeeded and its outputs are on their way."""
     stopping: bool = False
     """The driver has been told to stop it."""
     reported: bool = False
@@ -50,7 +58,7 @@ class Held:
 
     @property
     def settled(self) -> bool:
-        return self.phase is Phase.ENDED and self.reported and self.shipped
+        return self.phase is Phase.ENDED and self.reported and self.shipped and not self.busy
 
 
 @dataclass(slots=True)
@@ -138,7 +146,7 @@ class Actions:
     """On the cluster, and this agent did not know of it: hold it from now on. Never before a
     full set has come, since the order says what belongs to it."""
     cancel: list[AttemptKey] = field(default_factory=list)
-    """Must end and has not reached the driver: report it as cancelled."""
+    """Must end, and nothing is left to be stopped: report it as cancelled."""
     stop: list[AttemptKey] = field(default_factory=list)
     lost: list[AttemptKey] = field(default_factory=list)
     """Was launched and the cluster shows no trace: report it as lost, never start it again."""
@@ -167,24 +175,27 @@ def diff(
         keys = desired.orders.keys() | observed.keys() | held.keys()
     for key in keys:
         order, seen, mine = desired.orders.get(key), observed.get(key), held.get(key)
+        unwanted = order.launch is None if order is not None else desired.whole
         if mine is None:
             _decide_new(actions, key, order, seen, whole=desired.whole)
         elif mine.phase is Phase.ENDED:
-            _decide_ended(actions, key, seen, mine)
+            _decide_ended(actions, key, seen, mine, unwanted=unwanted)
         else:
-            unwanted = order.launch is None if order is not None else desired.whole
             gone = mine.absent_since is not None and now - mine.absent_since >= settle_s
             _decide_held(actions, key, seen, mine, unwanted=unwanted, gone=gone)
     return actions
 
 
-def note_absence(held: Held, *, present: bool, now: float) -> None:
-    """Keep count of how long observations have not shown a launched attempt."""
+def note_presence(held: Held, *, present: bool, number: int, now: float) -> None:
+    """Take in what observation `number` says about one attempt that the driver should know."""
     if present:
         held.absent_since = None
         held.confirmed = True
-    elif held.phase is Phase.LAUNCHED and held.absent_since is None:
+    elif held.absent_since is None and number >= held.proof and held.phase in _WITH_DRIVER:
         held.absent_since = now
+
+
+_WITH_DRIVER: Final = frozenset({Phase.LAUNCHED, Phase.ENDED})
 
 
 def _decide_new(
@@ -226,8 +237,12 @@ def _decide_held(
             actions.stop.append(key)
 
 
-def _decide_ended(actions: Actions, key: AttemptKey, seen: Observed | None, mine: Held) -> None:
-    if seen is not None and not seen.state.over:
+def _decide_ended(
+    actions: Actions, key: AttemptKey, seen: Observed | None, mine: Held, *, unwanted: bool
+) -> None:
+    if mine.storing and unwanted:
+        actions.cancel.append(key)
+    elif seen is not None and not seen.state.over:
         # Declared ended, and alive after all: it must not go on beside its successor.
         if not mine.stopping:
             actions.stop.append(key)

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -60,10 +60,10 @@ class Superseded(Exception):
 class ControlPlane(Protocol):
     """The four requests; `wire.client.AgentClient` makes them."""
 
-    async def hello(self, hello: Hello) -> Welcome: ...
-    async def sync(self, request: SyncRequest) -> SyncResponse: ...
-    async def report(self, report: Report) -> ReportAck: ...
-    async def grants(self, request: GrantRequest) -> GrantResponse: ...
+    def hello(self, hello: Hello) -> Coroutine[object, object, Welcome]: ...
+    def sync(self, request: SyncRequest) -> Coroutine[object, object, SyncResponse]: ...
+    def report(self, report: Report) -> Coroutine[object, object, ReportAck]: ...
+    def grants(self, request: GrantRequest) -> Coroutine[object, object, GrantResponse]: ...
 
 
 class Session:
@@ -74,18 +74,24 @@ class Session:
         self.epoch = welcome.epoch
         self.cluster = welcome.cluster
         self.heartbeat_s = welcome.heartbeat_s
+        self.over = asyncio.Event()
+        """Set when another agent has taken over."""
 
-    async def call(self, request: Awaitable[T]) -> T:
+    async def call(self, request: Coroutine[object, object, T]) -> T:
         """Await one request of this session.
 
         Raises:
             Superseded: the session is over; nothing more may be started or reported.
             VerdererError: as the client says.
         """
+        if self.over.is_set():
+            request.close()
+            raise Superseded
         try:
             return await request
         except Conflict as error:
             if error.code == STALE:
+                self.over.set()
                 raise Superseded from error
             raise
 

@@ -88,7 +88,7 @@ class ApiClient:
         return self._decode(await self.exchange("GET", path, query=query), into)
 
     async def post(self, path: str, body: object, into: type[T], *, idempotency_key: str = "") -> T:
-        """Send a document; with an `idempotency_key` the server does it once, however often asked."""
+        """Send a document; with an `idempotency_key` it is done once, however often it is sent."""
         answer = await self.exchange("POST", path, body=body, idempotency_key=idempotency_key)
         return self._decode(answer, into)
 

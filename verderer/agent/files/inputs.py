@@ -11,9 +11,9 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from verderer.agent.parallel import each
-from verderer.agent.paths import make_directories, name_of_key_part, parts_of
-from verderer.agent.transfers import Transfers
+from verderer.agent.files.parallel import each
+from verderer.agent.files.paths import make_directories, name_of_key_part, parts_of
+from verderer.agent.files.transfers import Transfers
 from verderer.core.errors import Fault, Invalid, NotFound, Refusal
 from verderer.wire.agent import Grant, InputFile
 

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from verderer.agent.parallel import each
-from verderer.agent.paths import MAX_DEPTH, Found, key_part, open_inside, parts_of
-from verderer.agent.transfers import Transfers
+from verderer.agent.files.parallel import each
+from verderer.agent.files.paths import MAX_DEPTH, Found, key_part, open_inside, parts_of
+from verderer.agent.files.transfers import Transfers
 from verderer.core.errors import Fault, Invalid, NotFound, Refusal
 from verderer.objects.keys import check_key
 from verderer.wire.agent import OutputFile, StoredOutput

@@ -1,0 +1,1 @@
+"""Bytes between working directories and the object store, by granted addresses."""

@@ -1,0 +1,1 @@
+"""What attempts print, from the driver into chunks in the object store."""

@@ -1,0 +1,186 @@
+"""Stores log chunks, a few streams at a time and one chunk of a stream at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+import structlog
+
+from verderer.agent.chores import Chores
+from verderer.agent.files.transfers import Transfers, final
+from verderer.agent.journal import Cut, Journal, Shipped
+from verderer.agent.logs.stream import Limits, LogStream, Sealed
+from verderer.agent.reporter import Reporter
+from verderer.agent.session import Superseded
+from verderer.core.errors import Fault, NotAuthenticated, VerdererError
+from verderer.objects.logs import Chunk, encode_chunk
+from verderer.wire.agent import LogFact
+
+log = structlog.get_logger("verderer.agent")
+
+WORKERS: Final = 4
+MAX_REFUSALS: Final = 8
+"""Refusals in a row after which a stream is given up; with waits between, a minute or so."""
+_ENCODE_HERE_BYTES: Final = 4 * 1024
+
+
+class Acknowledged(Protocol):
+    """Told when a sealed chunk is stored and the control plane knows it."""
+
+    def __call__(self, stream: LogStream, until: int, *, complete: bool) -> None: ...
+
+
+class Uploader:
+    """Takes streams that have something to store."""
+
+    def __init__(
+        self,
+        transfers: Transfers,
+        journal: Journal,
+        reporter: Reporter,
+        limits: Limits,
+        acknowledged: Acknowledged,
+    ) -> None:
+        self.limits = limits
+        self.growing = 0
+        """Streams with bytes in an unsealed chunk."""
+        self._transfers = transfers
+        self._journal = journal
+        self._reporter = reporter
+        self._acknowledged = acknowledged
+        self._queue: asyncio.Queue[LogStream] = asyncio.Queue()
+
+    def begin(self, chores: Chores) -> None:
+        """Start the workers."""
+        for number in range(WORKERS):
+            chores.spawn(self._work(), f"log uploader {number}")
+
+    def submit(self, stream: LogStream) -> None:
+        """See `Uploads`."""
+        if not stream.queued:
+            stream.queued = True
+            self._queue.put_nowait(stream)
+
+    async def _work(self) -> None:
+        while True:
+            stream = await self._queue.get()
+            try:
+                await self._store(stream)
+            except Superseded:
+                raise
+            except Exception as error:  # noqa: BLE001 - one stream must not stop the others
+                self._again(stream, error)
+                continue
+            stream.backoff.reset()
+            stream.refusals = 0
+            stream.queued = False
+            stream.wake_later()
+            if stream.sealed:
+                self.submit(stream)
+
+    def _again(self, stream: LogStream, error: Exception) -> None:
+        if isinstance(error, VerdererError):
+            if final(error) or isinstance(error, NotAuthenticated):
+                stream.refusals += 1
+                stream.grant = None
+            if stream.backoff.failures in (0, 10, 100):
+                log.warning("storing a log failed", attempt=str(stream.key), reason=error.message)
+        else:
+            log.error("storing a log failed", attempt=str(stream.key), exc_info=error)
+        if stream.refusals >= MAX_REFUSALS:
+            self._give_up(stream)
+        wait = stream.backoff.next_s(error.retry_after_s if isinstance(error, Fault) else 0.0)
+        asyncio.get_running_loop().call_later(wait, self._queue.put_nowait, stream)
+
+    def _give_up(self, stream: LogStream) -> None:
+        """Nobody wants this log: an orphan's, or one whose run has been deleted."""
+        if not stream.gone:
+            log.warning("a log is given up", attempt=str(stream.key), replica=stream.replica)
+            stream.gone = True
+
+    async def _store(self, stream: LogStream) -> None:
+        while stream.sealed:
+            await self._store_sealed(stream, stream.sealed[0])
+            stream.pop()
+        if stream.due():
+            chunk = stream.take()
+            try:
+                await self._put(stream, stream.sequence, chunk)
+            except BaseException:
+                stream.put_back()
+                raise
+            stream.flushed_bytes += len(chunk.data)
+            self._reporter.log(_fact(stream, stream.sequence, chunk))
+        elif stream.sealed:
+            await self._store(stream)
+
+    async def _store_sealed(self, stream: LogStream, one: Sealed) -> None:
+        complete = one.complete
+        if not one.planned and not complete:
+            # Before it can be seen as sealed. What follows the last cut needs none: its end is
+            # the end of all.
+            await self._record(Cut(str(stream.key), stream.replica, one.sequence, one.until))
+            one.planned = True
+        chunk = one.chunk
+        if chunk.data or chunk.gaps:
+            await self._put(stream, one.sequence, chunk)
+        # Asked again: while it was on its way the end of the stream may have been reached.
+        complete = one.complete
+        fact = _fact(stream, one.sequence, chunk, sealed=True, complete=complete)
+        self._reporter.log(fact, lambda: self._known(stream, one, complete=complete))
+
+    async def _record(self, cut: Cut) -> None:
+        if cut.key not in self._journal.live:
+            return
+        try:
+            await self._journal.write(cut)
+        except Fault as error:
+            # The log goes on; only a crash just now could show some lines twice.
+            log.warning("a log's cut is not on record", attempt=cut.key, reason=error.message)
+
+    def _known(self, stream: LogStream, one: Sealed, *, complete: bool) -> None:
+        key = str(stream.key)
+        if key in self._journal.live:
+            self._journal.note(
+                Shipped(key, stream.replica, one.sequence, one.until, one.chunk.end, complete)
+            )
+        self._acknowledged(stream, one.until, complete=complete)
+
+    async def _put(self, stream: LogStream, sequence: int, chunk: Chunk) -> None:
+        mark = (sequence, chunk.end, len(chunk.gaps))
+        if stream.stored == mark or stream.gone:
+            return
+        if stream.grant is None or stream.grant[0] != sequence or not stream.grant[1].usable:
+            key = f"{stream.prefix}{sequence:08d}"
+            stream.grant = (sequence, await self._transfers.granter.grant("PUT", key))
+        data = (
+            encode_chunk(chunk)
+            if len(chunk.data) <= _ENCODE_HERE_BYTES
+            else await asyncio.to_thread(encode_chunk, chunk)
+        )
+        await self._transfers.put_once(stream.grant[1], data)
+        stream.stored = mark
+
+
+def _fact(
+    stream: LogStream,
+    sequence: int,
+    chunk: Chunk,
+    *,
+    sealed: bool = False,
+    complete: bool = False,
+) -> LogFact:
+    return LogFact(
+        key=str(stream.key),
+        replica=stream.replica,
+        sequence=sequence,
+        first_byte=chunk.first_byte,
+        size=len(chunk.data),
+        lines=chunk.lines,
+        lost=sum(gap.lost for gap in chunk.gaps),
+        first_unix_ms=chunk.marks[0].unix_ms if chunk.marks else 0,
+        last_unix_ms=chunk.marks[-1].unix_ms if chunk.marks else 0,
+        sealed=sealed,
+        complete=complete,
+    )
