@@ -20,7 +20,7 @@ from verderer.core.errors import Fault
 from verderer.objects.config import Backend, ObjectsConfig, locate
 from verderer.objects.keys import TMP_PREFIX
 from verderer.objects.s3 import lifecycle
-from verderer.objects.s3.signing import Credential, signed_headers
+from verderer.objects.s3.signing import Credential, Request, signed_headers
 
 TMP_DAYS = 7
 _TIMEOUT_S = 30.0
@@ -182,16 +182,15 @@ class BucketAdmin:
             extra["content-md5"] = base64.b64encode(digest).decode()
         credential = Credential(self._config.access_key, self._config.secret_key, self._region)
         parts = urlsplit(self._url)
-        return signed_headers(
-            credential,
-            method,
-            parts.netloc,
-            parts.path,
-            {query: ""} if query else {},
+        request = Request(
+            method=method,
+            host=parts.netloc,
+            path=parts.path,
+            query={query: ""} if query else {},
+            headers=extra,
             body=body,
-            extra=extra,
-            now=self._clock(),
         )
+        return signed_headers(credential, request, now=self._clock())
 
 
 def _versioning(body: str) -> State:

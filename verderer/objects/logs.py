@@ -5,10 +5,11 @@ the stream, when they were written (marks), and what was lost (gaps). Offsets co
 were kept; a gap at an offset says that bytes are missing just before the byte at that offset.
 
 Layout: magic `VLOG`, version (1 byte), header length (4 bytes, little endian), CRC-32 of the header
-(4 bytes, little endian), header, zstd frame. The header is a row of unsigned LEB128 numbers: first
-byte, raw length, line count, number of marks, the marks, number of gaps, the gaps. A mark is the
-distance from the mark before (bytes; milliseconds, zigzag because clocks go back); a gap is the
-distance from the gap before, the bytes lost, and its reason as length and UTF-8.
+(4 bytes, little endian), header, zstd frame (nothing when there are no bytes). The header is a row
+of unsigned LEB128 numbers: first byte, raw length, line count, number of marks, the marks, number
+of gaps, the gaps. A mark is the distance from the mark before (bytes; milliseconds, zigzag because
+clocks go back); a gap is the distance from the gap before, the bytes lost, and its reason as length
+and UTF-8.
 """
 
 from __future__ import annotations
@@ -93,9 +94,8 @@ def encode_chunk(chunk: Chunk) -> bytes:
     header = _header(chunk)
     if len(chunk.data) > MAX_RAW_BYTES or len(header) > MAX_HEADER_BYTES:
         raise ValueError("a log chunk is limited to 64 MiB of data and 1 MiB of header")
-    frame = zstandard.ZstdCompressor(
-        level=_LEVEL, write_checksum=True, write_content_size=True
-    ).compress(chunk.data)
+    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
+    frame = packer.compress(chunk.data) if chunk.data else b""
     return b"".join(
         [
             _MAGIC,
@@ -215,6 +215,11 @@ def _read_gaps(reader: VarintReader, offset: int, end: int) -> tuple[Gap, ...]:
 
 
 def _decompressed(frame: bytes, length: int) -> bytes:
+    if length == 0:
+        # The library looks no further when a frame claims to hold nothing.
+        if frame:
+            raise _invalid("its size is not what its header says")
+        return b""
     try:
         # The library trusts the frame's own size over the limit it is given: compare first.
         if zstandard.get_frame_parameters(frame).content_size != length:

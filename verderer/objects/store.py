@@ -24,7 +24,7 @@ from verderer.core.errors import Fault, NotFound, VerdererError
 from verderer.objects.backends import directory
 from verderer.objects.backends.clients import Client, build_client
 from verderer.objects.backends.faults import Translator
-from verderer.objects.backends.uploads import PART_BYTES, PART_CONCURRENCY, Body, part_size
+from verderer.objects.backends.uploads import Body, Uploader
 from verderer.objects.config import Backend, ObjectsConfig, locate
 from verderer.objects.keys import check_key, check_prefix, tmp_key
 
@@ -67,6 +67,7 @@ class ObjectStore:
     ) -> None:
         self._client = client
         self._translator = translator
+        self._uploader = Uploader(client, translator)
         self.backend = backend
         self.root = root
         """The directory of a local store, else None."""
@@ -90,10 +91,13 @@ class ObjectStore:
         """
         check_key(key)
         if isinstance(body, bytes):
-            return await self._put_bytes(key, body, create_only=create_only)
+            return Stored(key, *await self._uploader.put_bytes(key, body, create_only=create_only))
         source = Body(body)
         try:
-            return await self._put_stream(key, source, create_only=create_only, size=size)
+            written = await self._uploader.put_stream(
+                key, source, create_only=create_only, size=size
+            )
+            return Stored(key, *written)
         except VerdererError:
             if source.error is not None:
                 raise source.error from None
@@ -204,51 +208,6 @@ class ObjectStore:
                 await self.delete(key)
             raise
         await _probed("delete", self.delete(key))
-
-    async def _put_bytes(self, key: str, body: bytes, *, create_only: bool) -> Stored:
-        with self._translator.over("write", key):
-            result = await obstore.put_async(
-                self._client,
-                key,
-                body,
-                mode="create" if create_only else "overwrite",
-                chunk_size=PART_BYTES,
-                max_concurrency=PART_CONCURRENCY,
-            )
-        return Stored(key, len(body), result["e_tag"] or "")
-
-    async def _put_stream(
-        self, key: str, source: Body, *, create_only: bool, size: int | None
-    ) -> Stored:
-        # Most streams are small: one request instead of the three of a multipart upload.
-        whole = await source.peek(PART_BYTES)
-        if whole is not None:
-            return await self._put_bytes(key, whole, create_only=create_only)
-        if not create_only:
-            return await self._put_parts(key, source, size)
-        # Parts cannot be put under a condition, a rename can.
-        staged = tmp_key("staged", secrets.token_hex(16))
-        await self._put_parts(staged, source, size)
-        try:
-            with self._translator.over("write", key):
-                await obstore.rename_async(self._client, staged, key, overwrite=False)
-        except VerdererError:
-            with suppress(VerdererError):
-                await self.delete(staged)
-            raise
-        return await self._must_head(key)
-
-    async def _put_parts(self, key: str, source: Body, size: int | None) -> Stored:
-        with self._translator.over("write", key):
-            result = await obstore.put_async(
-                self._client,
-                key,
-                source.replay(),
-                use_multipart=True,
-                chunk_size=part_size(size),
-                max_concurrency=PART_CONCURRENCY,
-            )
-        return Stored(key, source.taken, result["e_tag"] or "")
 
     async def _must_head(self, key: str) -> Stored:
         stored = await self.head(key)

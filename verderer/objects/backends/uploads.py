@@ -1,8 +1,17 @@
-"""Feeds a stream of unknown length to the client library, one part at a time."""
+"""Writes objects through the client library: in one request, in parts, or under a condition."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import obstore
+
+from verderer.core.errors import VerdererError
+from verderer.objects.backends.clients import Client
+from verderer.objects.backends.faults import Translator
+from verderer.objects.keys import tmp_key
 
 PART_BYTES = 8 * 1024 * 1024
 """Parts of this size are held in memory, `PART_CONCURRENCY` of them at once."""
@@ -71,3 +80,59 @@ class Body:
             yield chunk
         async for chunk in self:
             yield chunk
+
+
+class Uploader:
+    """Writes whole objects; methods give the number of bytes and the e-tag."""
+
+    def __init__(self, client: Client, translator: Translator) -> None:
+        self._client = client
+        self._translator = translator
+
+    async def put_bytes(self, key: str, body: bytes, *, create_only: bool) -> tuple[int, str]:
+        """Write bytes that are in memory."""
+        with self._translator.over("write", key):
+            result = await obstore.put_async(
+                self._client,
+                key,
+                body,
+                mode="create" if create_only else "overwrite",
+                chunk_size=PART_BYTES,
+                max_concurrency=PART_CONCURRENCY,
+            )
+        return len(body), result["e_tag"] or ""
+
+    async def put_stream(
+        self, key: str, body: Body, *, create_only: bool, size: int | None
+    ) -> tuple[int, str]:
+        """Write a stream, holding a few parts of it in memory."""
+        # Most streams are small: one request instead of the three of a multipart upload.
+        whole = await body.peek(PART_BYTES)
+        if whole is not None:
+            return await self.put_bytes(key, whole, create_only=create_only)
+        if not create_only:
+            return await self._put_parts(key, body, size)
+        # Parts cannot be put under a condition, a rename can.
+        staged = tmp_key("staged", secrets.token_hex(16))
+        await self._put_parts(staged, body, size)
+        try:
+            with self._translator.over("write", key):
+                await obstore.rename_async(self._client, staged, key, overwrite=False)
+                meta = await obstore.head_async(self._client, key)
+        except VerdererError:
+            with suppress(VerdererError), self._translator.over("delete", staged):
+                await obstore.delete_async(self._client, staged)
+            raise
+        return body.taken, meta["e_tag"] or ""
+
+    async def _put_parts(self, key: str, body: Body, size: int | None) -> tuple[int, str]:
+        with self._translator.over("write", key):
+            result = await obstore.put_async(
+                self._client,
+                key,
+                body.replay(),
+                use_multipart=True,
+                chunk_size=part_size(size),
+                max_concurrency=PART_CONCURRENCY,
+            )
+        return body.taken, result["e_tag"] or ""

@@ -21,30 +21,40 @@ class Credential:
     region: str
 
 
-def signed_headers(
-    credential: Credential,
-    method: str,
-    host: str,
-    path: str,
-    query: Mapping[str, str],
-    *,
-    body: bytes,
-    extra: Mapping[str, str],
-    now: datetime,
-) -> dict[str, str]:
-    """The headers to send: `extra`, the date, the body's hash and the signature over them all.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be signed."""
 
-    `path` is unquoted; `extra` has lower-case names; `now` is UTC. S3 quotes a path once.
+    method: str
+    host: str
+    """With the port where the URL names one."""
+    path: str
+    """Unquoted; S3 quotes a path once."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """With lower-case names."""
+    body: bytes
+
+
+def signed_headers(credential: Credential, request: Request, *, now: datetime) -> dict[str, str]:
+    """The headers to send: the request's, the date, the body's hash and the signature over all.
+
+    `now` is UTC.
     """
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
-    digest = hashlib.sha256(body).hexdigest()
-    headers = {**extra, "host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+    digest = hashlib.sha256(request.body).hexdigest()
+    headers = {
+        **request.headers,
+        "host": request.host,
+        "x-amz-content-sha256": digest,
+        "x-amz-date": stamp,
+    }
     names = ";".join(sorted(headers))
     canonical = "\n".join(
         [
-            method,
-            quote(path, safe="/-_.~"),
-            "&".join(f"{_quoted(name)}={_quoted(query[name])}" for name in sorted(query)),
+            request.method,
+            quote(request.path, safe="/-_.~"),
+            "&".join(f"{_quoted(n)}={_quoted(request.query[n])}" for n in sorted(request.query)),
             "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers)),
             names,
             digest,
