@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from verderer.core.credentials import hash_token
 from verderer.core.model.actor import Actor, ActorKind
+from verderer.core.model.cluster import NodeReport
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.resources import Resources
 from verderer.store.database import Database
@@ -70,7 +71,7 @@ class World:
         )
 
     async def nodes(self, name: str, capacity: Mapping[str, int]) -> None:
-        node = clusters.NodeReport(
+        node = NodeReport(
             name=f"{name}-0",
             ready=True,
             allocatable=Resources.of(capacity),

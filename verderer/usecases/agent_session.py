@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from verderer.core.errors import Conflict, NotAllowed
 from verderer.core.model.actor import Actor
+from verderer.core.model.cluster import NodeReport
 from verderer.store.tables import audit, clusters
 from verderer.usecases.context import Context
 
@@ -39,7 +40,7 @@ async def heard(ctx: Context, cluster_ids: Sequence[int]) -> None:
 
 
 async def receive_nodes(
-    ctx: Context, actor: Actor, *, epoch: int, nodes: Sequence[clusters.NodeReport]
+    ctx: Context, actor: Actor, *, epoch: int, nodes: Sequence[NodeReport]
 ) -> None:
     """Replace what is known about the cluster's nodes.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from verderer.core.model.resources import Resources
+
 OFFLINE_AFTER_S: Final = 30.0
 """Silent for longer, a cluster gets no work and what it runs is unknown."""
 
@@ -49,3 +51,17 @@ class Place:
     @property
     def online(self) -> bool:
         return self.enabled and self.silent_s < OFFLINE_AFTER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """One node as its agent sees it."""
+
+    name: str
+    ready: bool
+    allocatable: Resources
+    labels: Mapping[str, str]
+    cpu_load: float | None
+    """Busy share of all cores, 0 to 1; None: not measured."""
+    memory_free: int | None
+    """Bytes; None: not measured."""

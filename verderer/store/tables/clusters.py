@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from verderer.core.model.resources import Resources
+from verderer.core.model.cluster import NodeReport
 from verderer.store.database import Row, Tx, columns
 
 _HELLO = """
@@ -69,18 +68,6 @@ _ADD = """
      WHERE clusters.kind = excluded.kind
  RETURNING id
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReport:
-    """One node as its agent sees it."""
-
-    name: str
-    ready: bool
-    allocatable: Resources
-    labels: Mapping[str, str]
-    cpu_load: float | None
-    memory_free: int | None
 
 
 async def put(tx: Tx, cluster_id: str, kind: str, credential_hash: bytes) -> int | None:

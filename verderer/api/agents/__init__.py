@@ -1,0 +1,1 @@
+"""The door for agents: hello, the long poll for orders, reports, and addresses of objects."""

@@ -1,0 +1,87 @@
+"""Builds the parts of the control plane from settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+from verderer.core.errors import Refusal
+from verderer.objects.config import ObjectsConfig
+from verderer.settings import Settings
+from verderer.store.database import Database
+from verderer.store.wakeups import Wakeups
+from verderer.usecases.context import Context
+
+
+def database_url(settings: Settings) -> str:
+    """The address of PostgreSQL.
+
+    Raises:
+        Refusal: it is not known.
+    """
+    if settings.database.url is None:
+        raise Refusal("database.url is not set", hint="Set it, or use `verderer up`.")
+    return settings.database.url.reveal()
+
+
+def secret_key(settings: Settings) -> bytes:
+    """The instance's key.
+
+    Raises:
+        Refusal: it is not set.
+    """
+    if settings.security.secret_key is None:
+        raise Refusal("security.secret_key is not set")
+    return settings.security.secret_key.reveal().encode()
+
+
+def objects_config(settings: Settings) -> ObjectsConfig:
+    """Where objects are kept."""
+    given = settings.objects
+    return ObjectsConfig(
+        url=settings.objects_url,
+        endpoint=given.endpoint,
+        region=given.region,
+        access_key=given.access_key,
+        secret_key=given.secret_key.reveal() if given.secret_key else "",
+        allow_http=given.endpoint.startswith("http://"),
+    )
+
+
+def holder() -> str:
+    """Names this process among those that compete for a lease."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@asynccontextmanager
+async def open_context(settings: Settings, *, role: str) -> AsyncIterator[Context]:
+    """The context of a role's process, its wake-ups running.
+
+    Raises:
+        Fault: PostgreSQL cannot be reached.
+    """
+    db = await Database.open(
+        database_url(settings),
+        size=settings.database.pool_size,
+        application=f"verderer-{role}",
+    )
+    wakeups = Wakeups(db)
+    context = Context(
+        db=db,
+        wakeups=wakeups,
+        clock=lambda: datetime.now(UTC),
+        chance=lambda: int.from_bytes(os.urandom(8), "big"),
+        key=secret_key(settings),
+        public_url=settings.public_url,
+        session_life=timedelta(seconds=settings.security.session_s),
+    )
+    await wakeups.start()
+    try:
+        yield context
+    finally:
+        await wakeups.stop()
+        await db.close()

@@ -1,0 +1,103 @@
+"""What each role's process does, from its settings to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from verderer.cli.assembly import database_url, holder, open_context
+from verderer.core.model.actor import Actor, ActorKind
+from verderer.settings import Settings
+
+
+def server(settings: Settings) -> None:
+    """Answer people, programs and agents until a signal ends it."""
+    from verderer.cli.serving import serve
+
+    _run(serve(settings))
+
+
+def scheduler(settings: Settings) -> None:
+    """Compete to lead, and place work while leading."""
+    _run(_until_signal(_schedule(settings)))
+
+
+async def _schedule(settings: Settings) -> None:
+    from verderer.cli.assembly import objects_config
+    from verderer.loops.janitor import run_janitor
+    from verderer.loops.placement import run_placement
+    from verderer.objects.store import open_store
+
+    async with open_context(settings, role="scheduler") as ctx, asyncio.TaskGroup() as tasks:
+        me = holder()
+        given = settings.scheduler
+        tasks.create_task(run_placement(ctx, holder=me, lease_s=given.lease_s, tick_s=given.tick_s))
+        store = open_store(objects_config(settings))
+        tasks.create_task(run_janitor(ctx, store, holder=me))
+
+
+def agent(settings: Settings) -> None:
+    """Run the local cluster's work.
+
+    Raises:
+        Refusal: the local cluster is not enabled here.
+    """
+    from verderer.cli.local_agent import run
+
+    raise SystemExit(_run(run(settings)))
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the database to this release's schema."""
+    import structlog
+
+    from verderer.store.migrate import migrate as bring_up
+
+    applied = asyncio.run(bring_up(database_url(settings)))
+    if applied:
+        structlog.get_logger().info("database migrated", migrations=applied)
+
+
+def bootstrap(settings: Settings) -> tuple[str, str] | None:
+    """Make the first administrator, and the local cluster where it is enabled.
+
+    Return the administrator's e-mail and one-time password the first time, else None.
+    """
+    return asyncio.run(_bootstrap(settings))
+
+
+async def _bootstrap(settings: Settings) -> tuple[str, str] | None:
+    from verderer.cli.data_folder import write_private
+    from verderer.usecases.bootstrap import bootstrap as make_first
+    from verderer.usecases.clusters import create_cluster_credential
+
+    async with open_context(settings, role="migrate") as ctx:
+        first = await make_first(ctx)
+        credential = settings.agent_credential_file
+        if settings.local_cluster.enabled and not credential.exists():
+            actor = Actor(kind=ActorKind.USER, name="bootstrap", platform_admin=True)
+            token = await create_cluster_credential(ctx, actor, settings.agent.cluster, "local")
+            credential.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(credential, token)
+    return (first.email, first.password) if first else None
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    import uvloop
+
+    return uvloop.run(work)
+
+
+async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
+    """Run until it ends or somebody asks the process to end."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            raise

@@ -1,0 +1,68 @@
+"""The server's process: one application of every door, on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+
+import uvicorn
+from litestar import Litestar
+from litestar.types import ControllerRouterHandler
+
+from verderer.api.agents.routes import ROUTES as AGENT_ROUTES
+from verderer.api.app import build_app
+from verderer.api.mlflow.app import mlflow_handlers
+from verderer.api.object_routes import objects_route
+from verderer.cli.assembly import objects_config, open_context, secret_key
+from verderer.objects.grants import open_grants
+from verderer.objects.store import open_store
+from verderer.settings import Settings
+from verderer.usecases.context import Context
+from verderer.usecases.heartbeats import Heartbeats
+from verderer.usecases.submit_run import Submitter
+from verderer.web.app import web_handlers
+
+
+def handlers() -> Sequence[ControllerRouterHandler]:
+    """Every route beside those of accounts and projects."""
+    return [*AGENT_ROUTES, objects_route, *mlflow_handlers(), *web_handlers()]
+
+
+@contextlib.asynccontextmanager
+async def application(settings: Settings, context: Context) -> AsyncIterator[Litestar]:
+    """The application with what runs beside it."""
+    store = open_store(objects_config(settings))
+    # Relative addresses: an agent reaches them the way it reaches us.
+    grants = open_grants(store, public_url="", instance_key=secret_key(settings), clock=time.time)
+    app = build_app(context=context, objects=store, grants=grants, extra_handlers=handlers())
+    app.state.heartbeats = Heartbeats(context)
+    app.state.submitter = Submitter(context)
+    beating = asyncio.create_task(app.state.heartbeats.run(), name="heartbeats")
+    try:
+        yield app
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+async def serve(settings: Settings) -> None:
+    """Answer requests until SIGINT or SIGTERM."""
+    async with (
+        open_context(settings, role="server") as context,
+        application(settings, context) as app,
+    ):
+        config = uvicorn.Config(
+            app,
+            host=settings.server.host,
+            port=settings.server.port,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            http="httptools",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=int(settings.server.stop_within_s) or 1,
+        )
+        await uvicorn.Server(config).serve()
