@@ -26,7 +26,7 @@ def check_pipeline(pipeline: Pipeline, problems: Problems) -> None:
         _check_parameter(parameter, problems)
     check_distinct_variables((p.name for p in pipeline.parameters), "parameters", problems)
     by_name = _check_names(pipeline.steps, problems)
-    references = frozenset(f"params.{p.name}" for p in pipeline.parameters)
+    references = dict.fromkeys(f"params.{p.name}" for p in pipeline.parameters)
     context = Context(pipeline, by_name, references, problems)
     for index, step in enumerate(pipeline.steps):
         _check_needs(f"steps[{index}]", step, by_name, problems)

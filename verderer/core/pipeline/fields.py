@@ -45,7 +45,7 @@ def _as_relative(text: str) -> str:
 _PATH_PATTERN: Final = rf"(\./)?{_SEGMENT}(/{_SEGMENT})*/?"
 
 NAME: Final = Text(
-    expected="a name of lower-case letters, digits and `-`, at most 63 long",
+    expected="a name of lower-case letters, digits and `-`",
     pattern=_LABEL,
     max_length=MAX_NAME,
     min_length=1,

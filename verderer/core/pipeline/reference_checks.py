@@ -45,8 +45,8 @@ class Context:
     pipeline: Pipeline
     by_name: Mapping[str, int]
     """Index of each step by its name."""
-    parameters: frozenset[str]
-    """As references, such as `params.lr`."""
+    parameters: Mapping[str, None]
+    """As references, such as `params.lr`, in the order declared."""
     problems: Problems
 
 
@@ -145,7 +145,7 @@ def _check_reference(
         message, hint = "`${{` is not closed by `}}`", "for the characters themselves write $${{"
     else:
         message = f"{shown(reference.written)} refers to nothing"
-        hint = did_you_mean(problems.nearest(name, sorted(known | context.parameters)))
+        hint = did_you_mean(problems.nearest(name, (*sorted(known), *context.parameters)))
         if not reference.is_known_shape and not hint:
             hint = f"there are {listed(_SCOPES)}"
     problems.add(message, field=field, hint=hint, needle=reference.written)
@@ -161,11 +161,11 @@ def _is_unreadable(path: str, name: str, problems: Problems) -> bool:
 
 
 def _check_value_in_when(path: str, name: str, step: StepSpec, context: Context) -> None:
-    axes = {f"matrix.{axis}" for axis, _ in step.matrix}
+    axes = [f"matrix.{axis}" for axis, _ in step.matrix]
     problems = context.problems
     if name in axes or name in context.parameters or _is_unreadable(path, name, problems):
         return
-    hint = did_you_mean(problems.nearest(name, sorted(axes | context.parameters)))
+    hint = did_you_mean(problems.nearest(name, (*axes, *context.parameters)))
     message = f"{shown(name)} refers to nothing"
     problems.add(message, field=f"{path}.when", hint=hint, needle=name)
 

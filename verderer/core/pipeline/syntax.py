@@ -29,7 +29,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)"
     r"|(?P<sign>==|!=|<=|>=|<|>|\(|\)))"
 )
-_WORDS: Final = {"&&": "and", "||": "or", "!": "not", "=": "==", "<>": "!=", "===": "=="}
+_WORDS: Final = {"&&": "and", "||": "or", "!": "not", "=": "==", "<>": "!=", "=>": ">=", "=<": "<="}
 _REFERENCE: Final = re.compile(
     r"(?:params|matrix)\.[A-Za-z_][A-Za-z0-9_-]*|steps\.[a-z0-9][a-z0-9-]*\.state"
 )

@@ -197,13 +197,17 @@ class _Composer:
     def _count(self, node: Node, place: Place | None = None) -> None:
         self._size += node.size
         self._weight += node.weight
-        if self._size > MAX_VALUES or self._weight > MAX_CHARACTERS:
-            raise refuse(
-                f"followed through its aliases it has more than {MAX_VALUES:,} values "
-                f"or {MAX_CHARACTERS:,} characters",
-                place=place or node.place,
-                hint="do not let aliases repeat aliases",
-            )
+        if self._size > MAX_VALUES:
+            too_much = f"{MAX_VALUES:,} values"
+        elif self._weight > MAX_CHARACTERS:
+            too_much = f"{MAX_CHARACTERS:,} characters"
+        else:
+            return
+        raise refuse(
+            f"it has more than {too_much}, counting what aliases repeat",
+            place=place or node.place,
+            hint="shorten it, and do not let aliases repeat aliases",
+        )
 
     def _attach(self, node: Node) -> None:
         if not self._stack:
@@ -292,7 +296,9 @@ _HINTS: Final = (
     ("cannot start any token", "indent with spaces, and quote texts that begin with @, ` or %"),
     ("mapping values are not allowed", "quote a text that contains `: `"),
     ("could not find expected ':'", "a key needs a colon and a space after it"),
+    ("<document start>", "a key needs a colon and a space after it, and a text needs quotes"),
     ("did not find expected", "check the indentation, brackets and quotes just above"),
+    ("exceeded maximum nesting depth", f"{MAX_DEPTH} levels are the limit"),
     ("found unexpected end of stream", "a quote or a bracket is not closed"),
 )
 

@@ -24,6 +24,7 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 _TRUE: Final = ("true", "True", "TRUE")
 _FALSE: Final = ("false", "False", "FALSE")
 _DURATION: Final = "(?=[0-9])([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_DIGITS: Final = 18
 
 
@@ -110,16 +111,16 @@ class Text(Kind[str]):
                 return None
             near = did_you_mean(problems.nearest(text, self.choices))
             return f"expected {listed(self.choices)}, found {shown(text)}", near
-        if "\0" in text:
-            return "a text cannot contain the character NUL", "remove `\\0`"
+        if unfit := _unfit(text):
+            return unfit, "remove it"
         if len(text) < self.min_length:
             return f"expected {self.expected}, found an empty text", self.hint
-        if len(text) > self.max_length or _bytes(text) > MAX_TEXT:
-            unit = "bytes" if self.max_length >= MAX_TEXT else "characters"
-            return (
-                f"expected {self.expected} of at most {self.max_length:,} {unit}, "
-                f"found {len(text):,} characters"
-            ), "shorten it" if unit == "characters" else "put long programs into the image"
+        if len(text) > self.max_length:
+            found = f"found {len(text):,} characters, and {self.max_length:,} is the limit"
+            return f"expected {self.expected}, {found}", "shorten it"
+        if _bytes(text) > MAX_TEXT:
+            found = f"found {_bytes(text):,} bytes, and {MAX_TEXT:,} is the limit"
+            return f"expected {self.expected}, {found}", "put long texts into the image or a file"
         if self.pattern and not re.fullmatch(self.pattern, text):
             mended = self.mend(text) if self.mend else ""
             hint = did_you_mean(mended) or about_references(text) or self.hint
@@ -214,8 +215,8 @@ class Value(Kind[Scalar]):
         if self.nullable and isinstance(node, Scalar) and node.is_null:
             return node
         found = scalar(node, path, "a text or a number", problems)
-        if found is not None and "\0" in found.text:
-            problems.add("a text cannot contain the character NUL", field=path, place=found.place)
+        if found is not None and (unfit := _unfit(found.text)):
+            problems.add(unfit, field=path, place=found.place, hint="remove it")
         return found
 
     def schema(self) -> Json:
@@ -247,8 +248,17 @@ def read_duration(text: str) -> int | None:
     )
 
 
+def _unfit(text: str) -> str:
+    """Why no program could be given `text`, whatever the field; empty when one could."""
+    if "\0" in text:
+        return "a text cannot contain the character NUL"
+    if not text.isascii() and _SURROGATE.search(text):
+        return "a text cannot contain half a character"
+    return ""
+
+
 def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _duration_hint(text: str) -> str:

@@ -117,7 +117,7 @@ def nearest(word: str, candidates: Iterable[str]) -> str:
         return ""
     by_folded: dict[str, str] = {}
     for candidate in candidates:
-        if abs(len(candidate) - len(word)) <= max(3, len(word) // 2):
+        if abs(len(candidate) - len(word)) <= max(4, len(word) // 2):
             by_folded.setdefault(candidate.lower(), candidate)
             if len(by_folded) == _MAX_CANDIDATES:
                 break
