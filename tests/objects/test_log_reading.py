@@ -111,8 +111,9 @@ async def test_lines_have_offsets_and_times() -> None:
     ],
 )
 async def test_lines(data: bytes, expected: list[str]) -> None:
-    for cuts in ([], range(0, len(data), max(1, len(data) // 3))):
-        items = await (await cut_at(data, list(cuts))).read()
+    thirds = list(range(0, len(data), max(1, len(data) // 3)))
+    for cuts in (thirds[:0], thirds):
+        items = await (await cut_at(data, cuts)).read()
         assert texts(items) == expected
 
 
@@ -240,6 +241,15 @@ async def test_a_follower_gives_a_gap_once_and_when_it_can_no_longer_grow() -> N
     await log.add(b"c\n", gaps=[Gap(4, 2, "y")])
     assert texts(await followed(follower, log)) == ["-2-", "c"]
     assert await followed(follower, log, ended=True) == []
+
+
+async def test_a_loss_noted_after_the_last_byte_is_not_hidden_by_the_cache() -> None:
+    log = Log()
+    follower = Follower(log.source)
+    await log.add(b"a\n", sealed=False)
+    assert texts(await followed(follower, log)) == ["a"]
+    await log.add(b"a\n", sealed=True, gaps=[Gap(2, 7, "agent restarted")], again=True)
+    assert texts(await followed(follower, log)) == ["-7-"]
 
 
 async def test_a_follower_can_start_in_the_middle() -> None:
