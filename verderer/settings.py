@@ -145,9 +145,9 @@ class AgentSettings:
 class LocalClusterSettings:
     """The `local` cluster: steps are plain processes of the agent's own user."""
 
-    enabled: bool = False
-    """Whether it exists. Off, because whoever may submit a pipeline runs commands as that user;
-    `verderer up` turns it on for itself."""
+    enabled: bool | None = None
+    """Whether it exists. Unset: under `verderer up` alone, because whoever may submit a pipeline
+    runs commands as that user. `false` keeps it away there too."""
 
 
 @dataclass(frozen=True, kw_only=True)

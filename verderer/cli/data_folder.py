@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import stat
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verderer.core.errors import Refusal
@@ -92,3 +93,29 @@ def write_private(path: Path, text: str, *, keep: bool = False) -> None:
             scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLogin:
+    """The administrator's first credentials."""
+
+    email: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"FirstLogin({self.email!r})"
+
+
+def leave_first_login(path: Path, login: FirstLogin) -> None:
+    """Keep it where only we may read it, until it is shown."""
+    write_private(path, json.dumps({"email": login.email, "password": login.password}))
+
+
+def take_first_login(path: Path) -> FirstLogin | None:
+    """Read it and remove it; None if there is none."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    path.unlink()
+    return FirstLogin(kept["email"], kept["password"])
