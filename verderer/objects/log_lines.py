@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from verderer.objects.logs import Mark
 
 MAX_LINE_BYTES = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):  # a long log has millions, and these are quick to make
     """One line, or one piece of a line that was too long or broken by a gap."""
 
     offset: int
@@ -32,8 +31,7 @@ class LogLine:
     """Where to go on reading after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogGap:
+class LogGap(NamedTuple):
     """Bytes are missing just before the byte at `next_offset`."""
 
     offset: int
@@ -72,8 +70,13 @@ class LineCutter:
         lines: list[LogLine] = []
         for line in whole.splitlines(keepends=True):
             unix_ms = held_ms if start < began else clock.at(start)
-            self._cut(line, start, unix_ms, lines)
-            start += len(line)
+            after = start + len(line)
+            if len(line) <= MAX_LINE_BYTES and line.endswith(b"\n"):
+                text = line.decode("utf-8", "replace").rstrip("\r\n")
+                lines.append(LogLine(start, unix_ms, text, False, after))
+            else:
+                self._cut(line, start, unix_ms, lines)
+            start = after
         return lines
 
     def gap(self, gap: LogGap) -> list[LogItem]:
