@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from verderer.core.credentials import hash_token
 from verderer.core.model.actor import Actor, ActorKind
-from verderer.core.model.cluster import NodeReport
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
+from verderer.core.model.cluster import NodeReport
 from verderer.core.model.resources import Resources
 from verderer.store.database import Database
 from verderer.store.tables import clusters, leases, projects

@@ -19,7 +19,7 @@ from verderer.core.opening import Opening, open_run
 from verderer.core.pipeline.expand import Expansion, expand
 from verderer.core.pipeline.spec import Pipeline
 from verderer.store.database import Row, Tx
-from verderer.store.tables import audit, documents, projects, queue, runs
+from verderer.store.tables import audit, documents, project_names, queue, runs
 from verderer.usecases.batching import Batcher
 from verderer.usecases.context import Context
 
@@ -136,7 +136,7 @@ class Submitter:
             return name
         if len(actor.roles) == 1:
             async with self._ctx.db.reading() as tx:
-                return (await projects.names(tx, list(actor.roles)))[next(iter(actor.roles))]
+                return (await project_names.names(tx, list(actor.roles)))[next(iter(actor.roles))]
         raise Invalid(
             "no project is named",
             problems=[Problem(message="is missing", field="metadata.project")],
@@ -147,7 +147,7 @@ class Submitter:
         if (found := self._projects.get(name)) is not None:
             return found
         async with self._ctx.db.reading() as tx:
-            project = await projects.id_of(tx, name)
+            project = await project_names.id_of(tx, name)
         if project is None:
             raise NotFound("no such project, or you are not a member of it")
         self._projects[name] = project
