@@ -199,7 +199,7 @@ class EmbeddedPostgres:
     def _serve(self, place: Home, programs: Binaries, account: Account) -> None:
         deadline = time.monotonic() + self._launch.start_within_s
         while True:
-            postmaster.clear(place.data, within_s=self._launch.stop_within_s)
+            postmaster.clear(place.data, place.run, within_s=self._launch.stop_within_s)
             self._spawn(place, programs, account)
             if self._becomes_ready(place, deadline):
                 return

@@ -35,8 +35,8 @@ def read(data: Path) -> PidFile | None:
     return PidFile(abs(pid), lines[_STATUS_LINE].strip() if len(lines) > _STATUS_LINE else "")
 
 
-def clear(data: Path, *, within_s: float) -> None:
-    """Make `data` free for a new server: end an orphan, and remove a file that names nobody.
+def clear(data: Path, run: Path, *, within_s: float) -> None:
+    """Make the folders free for a new server: end an orphan, and remove files that name nobody.
 
     The caller holds the launcher's lock, so a server that still runs here has lost its launcher.
     PostgreSQL itself takes a zombie, or a stranger that got the same pid after a reboot, for a
@@ -46,9 +46,7 @@ def clear(data: Path, *, within_s: float) -> None:
         Fault: the orphan did not end `within_s` seconds.
     """
     found = read(data)
-    if found is None:
-        return
-    if serves(found.pid, data):
+    if found is not None and serves(found.pid, data):
         os.kill(found.pid, signal.SIGINT)
         if not wait_until(lambda: not serves(found.pid, data), within_s=within_s):
             raise Fault(
@@ -58,6 +56,8 @@ def clear(data: Path, *, within_s: float) -> None:
     # Backends of a dead server may live a moment longer. Removing the file is safe even then:
     # the shared memory's key comes from the data folder, and a new server refuses while they hold.
     (data / "postmaster.pid").unlink(missing_ok=True)
+    for lock in run.glob(".s.PGSQL.*.lock"):
+        lock.unlink(missing_ok=True)
 
 
 def serves(pid: int, data: Path) -> bool:
