@@ -23,7 +23,7 @@ FAN = steps(
 
 
 def test_a_step_without_a_matrix_is_one_instance() -> None:
-    assert expand(ONE, {}) == Expansion({}, (Instance(0, "s", 0),), ())
+    assert expand(ONE, {}) == Expansion({}, (Instance(0, "s", 0),), (), {"s": range(1)})
 
 
 def test_a_matrix_is_every_combination_in_the_order_written() -> None:

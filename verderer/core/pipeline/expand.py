@@ -38,6 +38,8 @@ class Expansion:
     instances: tuple[Instance, ...]
     edges: tuple[tuple[int, int], ...]
     """(before, after): `after` waits until `before` has ended. Sorted by `after`."""
+    spans: dict[str, range]
+    """Indexes of the instances of each step, by the step's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +84,19 @@ def expand(pipeline: Pipeline, parameters: Mapping[str, str]) -> Expansion:
         for need in step.needs
         for before in spans[need]
     )
-    return Expansion(merged, tuple(instances), edges)
+    return Expansion(merged, tuple(instances), edges, spans)
 
 
 def sources_of(pipeline: Pipeline, expansion: Expansion, instance: Instance) -> tuple[Source, ...]:
     """The artifacts that `instance` reads, one for each instance that its inputs come from."""
-    step = pipeline.steps[instance.template]
-    if not step.inputs:
-        return ()
-    templates = {s.name: (i, bool(s.matrix)) for i, s in enumerate(pipeline.steps)}
     sources: list[Source] = []
-    for spec in step.inputs:
-        template, many = templates[spec.from_step]
-        sources += [
-            Source(
-                input=spec.name,
-                instance=made.index,
-                output=spec.from_output,
-                path=f"{spec.path}/{made.name}" if many else spec.path,
+    for spec in pipeline.steps[instance.template].inputs:
+        for index in expansion.spans[spec.from_step]:
+            made = expansion.instances[index]
+            path = f"{spec.path}/{made.name}" if made.matrix else spec.path
+            sources.append(
+                Source(input=spec.name, instance=index, output=spec.from_output, path=path)
             )
-            for made in expansion.instances
-            if made.template == template
-        ]
     return tuple(sources)
 
 

@@ -23,6 +23,7 @@ from verderer.core.pipeline.spec import (
     OutputKind,
     ParameterType,
 )
+from verderer.core.pipeline.syntax import MAX_LENGTH
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _VARIABLE: Final = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -294,7 +295,7 @@ STEP: Final = Record(
         ),
         Field(
             "when",
-            Text(expected="a condition", min_length=1, max_length=2_000),
+            Text(expected="a condition", min_length=1, max_length=MAX_LENGTH),
             "The condition on which it runs, once the steps that it needs have ended.",
             default=DEFAULT_WHEN,
             also=("if", "condition"),
