@@ -16,3 +16,11 @@ async def local(tmp_path: Path) -> AsyncIterator[LocalRig]:
     rig = LocalRig(tmp_path / "root")
     yield rig
     await rig.end()
+
+
+@pytest.fixture
+async def unlimited(tmp_path: Path) -> AsyncIterator[LocalRig]:
+    """The same on a machine whose cgroups are not ours."""
+    rig = LocalRig(tmp_path / "unlimited", cgroup="off")
+    yield rig
+    await rig.end()

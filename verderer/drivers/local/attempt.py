@@ -129,7 +129,8 @@ class LocalAttempt:
         return lives
 
     def _lose(self, message: str) -> None:
-        end = _end(EndCause.LOST, message)
+        running = records.read(str(self.home), records.PROCESSES) or {}
+        end = {**_end(EndCause.LOST, message), "started_ms": running.get("started_ms")}
         if self.claim is None:
             records.claim(str(self.home), {"boot": self.order["boot"], "end": end})
         else:

@@ -201,6 +201,7 @@ class LocalDriver:
     def _open(self) -> Roster:
         if not self._roster.opened:
             self._roster.open()
+            self._machine.open()
         return self._roster
 
     def _write_down(self, order: Order, devices: Sequence[list[str]]) -> None:

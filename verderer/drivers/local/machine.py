@@ -45,19 +45,15 @@ class Machine:
         self._find_devices = find_devices
         self._devices: tuple[Device, ...] | None = None
         self._devices_at = 0.0
-        self._limits: Limits | None = None
+        self.limits = Limits()
+        """What can be limited, once opened."""
         self._meter = load.CpuMeter()
 
-    @property
-    def limits(self) -> Limits:
-        """What can be limited; the first call makes a cgroup directory for us."""
-        if self._limits is None:
-            if self._cgroup == "off":
-                self._limits = Limits()
-            else:
-                inside = None if self._cgroup == "auto" else Path(self._cgroup)
-                self._limits = find_limits(name_below(self._root), inside=inside)
-        return self._limits
+    def open(self) -> None:
+        """Look for a place in the cgroup tree and make a directory for us there."""
+        if self._cgroup != "off":
+            inside = None if self._cgroup == "auto" else Path(self._cgroup)
+            self.limits = find_limits(name_below(self._root), inside=inside)
 
     async def devices(self) -> Sequence[Device]:
         """The accelerators; asked for again every five minutes."""
@@ -88,10 +84,10 @@ class Machine:
 
     def close(self) -> None:
         """Remove our cgroup directories, if nothing runs in them."""
-        for path in set(self._limits.bases.values()) if self._limits is not None else ():
+        for path in set(self.limits.bases.values()):
             with contextlib.suppress(OSError):
                 Path(path).rmdir()
-        self._limits = None
+        self.limits = Limits()
 
     def _labels(self, devices: Sequence[Device]) -> dict[str, str]:
         labels = {

@@ -30,6 +30,7 @@ def main(channel: int, root: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the monitors for us
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    os.umask(0o077)
     boot = kernel.boot_id()
     # Nothing that exists now is garbage; unvisited, its pages stay shared with the monitors.
     gc.disable()
