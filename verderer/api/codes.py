@@ -47,6 +47,12 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         "cross_site": Explained(
             403, "From another site", "The page that made the browser ask belongs to another site."
         ),
+        "form_expired": Explained(
+            403, "The form has expired", "Load the page again and send the form once more."
+        ),
+        "grant_invalid": Explained(
+            403, "The address does not open it", "Its signature is wrong or its time is over."
+        ),
         "not_found": Explained(
             404, "Not found", "It does not exist, or the caller may not know that it does."
         ),
@@ -61,8 +67,27 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         "illegal_move": Explained(
             409, "Not in this state", "Nothing leads from the present state to the asked one."
         ),
+        "constraint": Explained(
+            409, "Refused by the database", "The change would break a rule of the data's schema."
+        ),
+        "stale_epoch": Explained(
+            409,
+            "Another session took over",
+            "The agent's session was replaced by a newer one; say hello again, or stop.",
+        ),
+        "lease_lost": Explained(
+            409, "Another scheduler leads", "The term that this belonged to is over."
+        ),
+        "already_exists": Explained(409, "It exists", "There is one of this name already."),
+        "object_exists": Explained(409, "The object exists", "It was to be made, not replaced."),
+        "key_in_the_way": Explained(
+            409, "Another object is in the way", "An object's key is the folder of another's."
+        ),
         "last_admin": Explained(
             409, "Last admin", "Nobody would be left to administer the project."
+        ),
+        "range_not_satisfiable": Explained(
+            416, "No such bytes", "The object ends before the range that was asked for."
         ),
         "too_large": Explained(
             413, "Too large", "More bytes or items were sent than the address takes."
@@ -72,6 +97,15 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         ),
         "weak_password": Explained(
             422, "Weak password", "The new password is too short or one of those tried first."
+        ),
+        "invalid_key": Explained(
+            422, "Not an object's key", "Keys are made of names and slashes, without `..`."
+        ),
+        "invalid_log_chunk": Explained(
+            422, "Not a chunk of a log", "What was stored there cannot be read as one."
+        ),
+        "body_incomplete": Explained(
+            422, "The body ended early", "Fewer bytes came than were announced; send them again."
         ),
         "malformed": Explained(
             400, "Malformed", "The request is not what HTTP or JSON allow, so nothing was read."

@@ -43,6 +43,8 @@ STATUS: tuple[tuple[type[VerdererError], int], ...] = (
     (Refusal, 400),
     (Fault, 503),
 )
+# Refusals that HTTP has a word of its own for.
+_BY_CODE = {"malformed": 400, "method_not_allowed": 405, "range_not_satisfiable": 416}
 _FRAMEWORK = {
     400: "malformed",
     401: "not_authenticated",
@@ -110,8 +112,7 @@ def translate(error: BaseException, incident: Callable[[], str]) -> Answer:
     if isinstance(error, HTTPException) and error.status_code < 500:
         return _framework(error)
     if isinstance(error, RecursionError) and _while_decoding(error.__traceback__):
-        nested = Invalid("the document is nested too deeply", code="malformed")
-        return _refused(nested, status=400)
+        return _refused(Invalid("the document is nested too deeply", code="malformed"))
     return _broken(error, "internal", incident())
 
 
@@ -142,8 +143,14 @@ def _log(request: Request[Any, Any, Any], error: Exception, answer: Answer) -> N
         log.error("request failed unexpectedly", exc_info=error, **facts)
 
 
-def _refused(error: VerdererError, *, status: int = 0) -> Answer:
-    status = status or next(s for kind, s in STATUS if isinstance(error, kind))
+def status_of(error: VerdererError) -> int:
+    """The HTTP status that it is answered with."""
+    by_class = next((s for kind, s in STATUS if isinstance(error, kind)), 500)
+    return _BY_CODE.get(error.code, by_class)
+
+
+def _refused(error: VerdererError) -> Answer:
+    status = status_of(error)
     problems = error.problems if isinstance(error, Invalid) else ()
     wait_s = error.retry_after_s if isinstance(error, TooMany) else None
     headers = {}
@@ -162,7 +169,7 @@ def _framework(error: HTTPException) -> Answer:
         problems = [_problem(extra) for extra in error.extra or []]
         return _refused(Invalid("what was sent does not fit", problems=problems))
     status = error.status_code
-    detail = _MESSAGES.get(status) or error.detail or "the request cannot be understood"
+    detail = _MESSAGES.get(status) or f"the request cannot be understood: {error.detail}"
     body = _body(status, _FRAMEWORK.get(status, "refused"), detail)
     return Answer(status, body, dict(error.headers or {}))
 
@@ -177,6 +184,8 @@ def _problem(extra: Any) -> Problem:
             parent = "" if key in ("", "data") else key + "."
             key = parent + message[len(start) :].rstrip("`")
             message = "is required" if "missing" in start else "is not known here"
+    if key == "data":
+        key, message = "", "a body is required" if message == "'data'" else message
     return Problem(message=message, field=key)
 
 

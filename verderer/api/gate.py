@@ -4,6 +4,8 @@ Nothing is open unless its route says so. A route carries one of
 - `opt={"action": Action.RUN_READ}`: a program's token is asked for, and may do this;
 - the same with `"session": True`: a browser's session instead, for pages;
 - `opt={"public": "why"}`: anybody; with `"session": True` whoever is logged in is still known.
+An answer that stays open calls `scope["state"]["recheck"]()` now and then, which raises once the
+credential no longer opens the route.
 `check_routes` refuses to start with a route that carries neither, whichever router it is in.
 
 A program's routes never look at cookies, so no page of somebody else's can use them. A route of
@@ -13,6 +15,7 @@ pages does not answer what another site's page makes a browser send.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from urllib.parse import urlsplit
 
 from litestar import Litestar
@@ -22,7 +25,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from verderer.api.credentials import bearer_of, one_header, session_of
 from verderer.core.access import Action, admit
-from verderer.core.errors import NotAllowed, NotAuthenticated
+from verderer.core.errors import NotAllowed, NotAuthenticated, Refusal
 from verderer.core.model.actor import Actor
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.context import Context
@@ -46,10 +49,13 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or raise the `Refusal` that the door translates."""
         self._check_host(scope)
+        if "\x00" in scope["path"] or b"%00" in scope.get("query_string", b""):
+            raise Refusal("an address holds no NUL character", code="malformed")
         opt = scope["route_handler"].opt
         if opt.get("session") or "public" in opt:
             self._check_site(scope)
         scope["user"] = await self._actor(scope, opt)
+        scope["state"]["recheck"] = partial(self._actor, scope, opt)
         await self.app(scope, receive, send)
 
     async def _actor(self, scope: Scope, opt: dict[str, object]) -> Actor | None:
@@ -109,7 +115,7 @@ class Gate:
         Browsers say which (Sec-Fetch-Site), on plain HTTP at least from where (Origin); a request
         with neither comes from no browser.
         """
-        if scope.get("method", "GET") in _SAFE:
+        if scope.get("method") in _SAFE:
             return
         headers = scope["headers"]
         site = one_header(headers, b"sec-fetch-site")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import delete, get, post
-from litestar.params import FromPath
+from litestar.params import PathParameter
 from msgspec import Meta
 
 from verderer.api.auth import ActorArg, ContextArg
@@ -16,6 +16,8 @@ from verderer.core.access import Action
 from verderer.core.model.people import ApiToken
 from verderer.usecases.login import NewToken
 from verderer.usecases.tokens import MOST_DAYS, USUAL_DAYS, create_token, list_tokens, revoke_token
+
+TokenId = Annotated[int, PathParameter(ge=1, lt=1 << 31)]
 
 
 class NewTokenIn(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,7 +69,7 @@ async def make(context: ContextArg, actor: ActorArg, data: NewTokenIn) -> MadeTo
 
 
 @delete("/me/tokens/{token:int}", opt={"action": Action.SELF_CHANGE}, tags=["account"])
-async def revoke(context: ContextArg, actor: ActorArg, token: FromPath[int]) -> None:
+async def revoke(context: ContextArg, actor: ActorArg, token: TokenId) -> None:
     """End a token at once, for good."""
     await revoke_token(context, actor, token)
 

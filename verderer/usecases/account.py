@@ -10,7 +10,7 @@ from verderer.core.credentials import hash_token
 from verderer.core.errors import Conflict, Invalid, NotAllowed, NotFound, Problem
 from verderer.core.model.actor import Actor, ActorKind, Role
 from verderer.core.model.people import Session, User
-from verderer.core.passwords import check_password
+from verderer.core.passwords import canonical_password, check_password
 from verderer.store.tables import audit, people
 from verderer.store.views import projects
 from verderer.usecases.context import Context
@@ -52,14 +52,14 @@ async def change_password(
     """
     _person(actor, Action.SELF_PASSWORD)
     check_password(new, email=actor.name, field="new")
+    if canonical_password(new) == canonical_password(old):
+        problem = Problem(field="new", message="the old password again")
+        raise Invalid("choose another password", problems=[problem], code="weak_password")
     keys = await count_try(ctx, email=actor.name, origin=actor.origin)
     async with ctx.db.reading() as connection:
         kept = await people.password_hash(connection, actor.id)
     if kept is None or not await verify_password(old, kept):
         raise NotAllowed("the present password is another one", code="wrong_password")
-    if await verify_password(new, kept):
-        problem = Problem(field="new", message="the old password again")
-        raise Invalid("choose another password", problems=[problem], code="weak_password")
     hashed = await hash_password(new)
     async with ctx.db.transaction() as tx:
         await forgive_try(tx, keys)

@@ -69,7 +69,7 @@ async def put_member(ctx: Context, actor: Actor, name: str, *, email: str, role:
     async with ctx.db.transaction() as tx:
         await table.lock(tx, project.id)
         user = await people.user_by_email(tx, email.lower())
-        if role is not Role.ADMIN and not await table.other_admins(tx, project.id, user.id):
+        if role is not Role.ADMIN and await table.is_only_admin(tx, project.id, user.id):
             raise _last_admin(name)
         if await table.put_member(tx, project.id, user.id, role):
             detail = {"user": user.email, "role": role}
@@ -93,10 +93,10 @@ async def remove_member(ctx: Context, actor: Actor, name: str, *, email: str) ->
     async with ctx.db.transaction() as tx:
         await table.lock(tx, project.id)
         user = await people.user_by_email(tx, email.lower())
+        if await table.is_only_admin(tx, project.id, user.id):
+            raise _last_admin(name)
         if not await table.remove_member(tx, project.id, user.id):
             raise NotFound(f"{user.email} is not a member of {name}")
-        if not await table.other_admins(tx, project.id, user.id):
-            raise _last_admin(name)
         detail = {"user": user.email}
         entry = audit.Entry(
             action="project.member_removed", project=project.id, object=name, detail=detail

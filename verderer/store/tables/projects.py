@@ -22,10 +22,12 @@ _PUT_MEMBER = """
      WHERE m.role <> excluded.role
 """
 _REMOVE_MEMBER = "DELETE FROM project_members WHERE project_id = $1 AND user_id = $2"
-_OTHER_ADMINS = """
-    SELECT EXISTS (SELECT FROM project_members AS m
-                     JOIN users AS u ON u.id = m.user_id AND u.active
-                    WHERE m.project_id = $1 AND m.role = 'admin' AND m.user_id <> $2)
+_ONLY_ADMIN = """
+    SELECT EXISTS (SELECT FROM project_members
+                    WHERE project_id = $1 AND user_id = $2 AND role = 'admin')
+       AND NOT EXISTS (SELECT FROM project_members AS m
+                         JOIN users AS u ON u.id = m.user_id AND u.active
+                        WHERE m.project_id = $1 AND m.role = 'admin' AND m.user_id <> $2)
 """
 
 
@@ -64,21 +66,6 @@ async def remove_member(tx: Tx, project: int, user: int) -> bool:
     return await tx.execute(_REMOVE_MEMBER, project, user) == "DELETE 1"
 
 
-async def other_admins(tx: Tx, project: int, user: int) -> bool:
-    """Whether an active admin remains when `user` is not counted."""
-    return bool(await tx.fetchval(_OTHER_ADMINS, project, user))
-
-
-_ID_OF = "SELECT id FROM projects WHERE name = $1"
-_NAMES = "SELECT id, name FROM projects WHERE id = ANY($1)"
-
-
-async def id_of(tx: Tx, name: str) -> int | None:
-    """The number of a project, or None."""
-    found: int | None = await tx.fetchval(_ID_OF, name)
-    return found
-
-
-async def names(tx: Tx, ids: Sequence[int]) -> dict[int, str]:
-    """Names by number."""
-    return {row["id"]: row["name"] for row in await tx.fetch(_NAMES, ids)}
+async def is_only_admin(tx: Tx, project: int, user: int) -> bool:
+    """Whether `user` is an admin of the project and no other active user is."""
+    return bool(await tx.fetchval(_ONLY_ADMIN, project, user))
