@@ -14,6 +14,7 @@ import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -123,6 +124,30 @@ async def test_a_stage_starts_when_the_one_before_is_ready(tmp_path: Path) -> No
         await up.becomes_ready()
         await soon(lambda: len(seen.read_text().split()) == 2)
         assert seen.read_text().split() == ["migrated", "served"]
+
+
+async def test_an_early_process_prepares_at_once_and_begins_at_its_turn(tmp_path: Path) -> None:
+    seen = tmp_path / "order"
+    note = "import sys, time\ndef note(word): open(sys.argv[1], 'a').write(word + '\\n')\n"
+    first = note + "time.sleep(0.8); note('migrated')"
+    early = note + "note('imported'); sys.stdin.readline(); note('began'); " + FOREVER
+    second = replace(script("server", early, seen), early=True)
+    async with platform([script("migrate", first, seen, ready=Exits())], [second]) as up:
+        await up.becomes_ready()
+        await soon(lambda: len(seen.read_text().split()) == 3)
+    assert seen.read_text().split() == ["imported", "migrated", "began"]
+
+
+async def test_an_early_process_that_dies_before_its_turn_is_started_again(
+    tmp_path: Path,
+) -> None:
+    seen = tmp_path / "pids"
+    dies_once = NOTE + "if len(open(sys.argv[1]).readlines()) == 1: raise SystemExit(1)\n" + FOREVER
+    second = replace(script("server", dies_once, seen), early=True)
+    slow = "import time; time.sleep(0.6)"
+    async with platform([script("migrate", slow, ready=Exits())], [second]) as up:
+        await up.becomes_ready()
+        assert len(pids(seen)) == 2
 
 
 async def test_processes_stop_in_the_opposite_order(tmp_path: Path) -> None:

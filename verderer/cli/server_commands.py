@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from verderer.cli.up.role import COLOURS_VARIABLE, REFUSED
+from verderer.cli.up.role import COLOURS_VARIABLE, GO_VARIABLE, REFUSED
 from verderer.core.errors import Refusal, VerdererError
 
 if TYPE_CHECKING:
@@ -107,21 +109,23 @@ def server(config: Config = None, data_dir: DataDir = None) -> None:
     """Answer people, programs and agents; needs a migrated database."""
     from verderer.cli import roles
 
-    _play("server", config, data_dir, roles.server)
+    _play("server", config, data_dir, roles.server, uses=("verderer.cli.serving", "uvloop"))
 
 
 def scheduler(config: Config = None, data_dir: DataDir = None) -> None:
     """Place work on clusters; of several schedulers one leads."""
     from verderer.cli import roles
 
-    _play("scheduler", config, data_dir, roles.scheduler)
+    uses = ("verderer.cli.assembly", "verderer.loops.placement", "verderer.loops.janitor", "uvloop")
+    _play("scheduler", config, data_dir, roles.scheduler, uses=uses)
 
 
 def agent(config: Config = None, data_dir: DataDir = None) -> None:
     """Run one cluster's work, beside it; dials out and needs no database."""
     from verderer.cli import roles
 
-    _play("agent", config, data_dir, roles.agent, central=False)
+    uses = ("verderer.cli.local_agent", "uvloop")
+    _play("agent", config, data_dir, roles.agent, uses=uses, central=False)
 
 
 def migrate(
@@ -151,7 +155,8 @@ def migrate(
         else:
             print(f"First login: {login.email}  one-time password: {login.password}")
 
-    _play("migrate", config, data_dir, run)
+    uses = ("verderer.store.migrate", "verderer.usecases.bootstrap", "verderer.usecases.clusters")
+    _play("migrate", config, data_dir, run, uses=uses)
 
 
 def postgres(config: Config = None, data_dir: DataDir = None) -> None:
@@ -167,10 +172,12 @@ def _play(
     data_dir: Path | None,
     run: Callable[[Settings], None],
     *,
+    uses: tuple[str, ...] = (),
     central: bool = True,
 ) -> None:
     """Read settings, set the log up, and run a role to its end.
 
+    `uses` are the modules that the role will import: the supervisor has that done ahead of time.
     `central` roles are handed the secret key and the database's address, whatever they come
     from. A role that cannot work as configured ends with the code that says so.
     """
@@ -186,10 +193,24 @@ def _play(
         logs.configure(
             role=role, format=settings.log.format, level=settings.log.level, colours=colours
         )
+        _wait_for_go(uses)
         run(_complete(settings) if central else settings)
     except VerdererError as e:
         structlog.get_logger().error(e.message, hint=e.hint, code=e.code)
         raise typer.Exit(REFUSED if isinstance(e, Refusal) else 1) from e
+    except Exception as e:
+        # One event of the log, not thirty lines of it.
+        structlog.get_logger().exception("crashed")
+        raise typer.Exit(1) from e
+
+
+def _wait_for_go(uses: tuple[str, ...]) -> None:
+    if GO_VARIABLE not in os.environ:
+        return
+    for name in uses:
+        import_module(name)
+    if not sys.stdin.readline():
+        raise typer.Exit(1)  # the supervisor is gone
 
 
 def _complete(settings: Settings) -> Settings:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 
 from verderer.cli.up.readiness import answers, until
-from verderer.cli.up.role import READY_VARIABLE, Alive, Answers, Exits, RoleSpec, Says
+from verderer.cli.up.role import GO_VARIABLE, READY_VARIABLE, Alive, Answers, Exits, RoleSpec, Says
 from verderer.cli.up.stream import LogStream
 from verderer.store.embedded.lifeline import die_with_parent
 
@@ -41,11 +41,12 @@ class Child:
     async def start(cls, spec: RoleSpec, log: LogStream) -> Child:
         """Start the process in a group of its own: a terminal's Ctrl-C reaches only us."""
         said, say = os.pipe()
+        waits = {GO_VARIABLE: "1"} if spec.early else {}
         try:
             process = await asyncio.create_subprocess_exec(
                 *spec.argv,
-                env={**spec.environment, READY_VARIABLE: str(say)},
-                stdin=asyncio.subprocess.DEVNULL,
+                env={**spec.environment, READY_VARIABLE: str(say), **waits},
+                stdin=asyncio.subprocess.PIPE if spec.early else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 pass_fds=(say,),
@@ -71,6 +72,20 @@ class Child:
     @property
     def age_s(self) -> float:
         return time.monotonic() - self.born
+
+    def go(self) -> None:
+        """Let an early process begin."""
+        if self._process.stdin is not None:
+            self._process.stdin.write(b"go\n")
+            self._process.stdin.close()
+
+    async def ends_or(self, event: asyncio.Event) -> None:
+        """Wait until it has ended or `event` is set."""
+        waiting = [asyncio.create_task(w) for w in (self._process.wait(), event.wait())]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     async def ended(self) -> int:
         """Wait for the end and for the last of its output; the exit code."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from verderer.cli.data_folder import make_data_folder, take_first_login, with_secret_key
 from verderer.cli.up import lock, plan
+from verderer.cli.up.left_running import steps_left_running
 from verderer.cli.up.role import RoleSpec
 from verderer.cli.up.stream import LogStream
 from verderer.cli.up.supervisor import Supervisor
@@ -76,8 +77,9 @@ async def _supervise(stages: list[list[RoleSpec]], stream: LogStream, settings: 
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(sign, supervisor.stop)
     await supervisor.run()
-    if any(spec.name == "agent" for stage in stages for spec in stage):
-        _say("Stopped. Steps that were running go on; the next `verderer up` picks them up.")
+    if count := steps_left_running(settings.data_dir):
+        steps = "1 step goes on" if count == 1 else f"{count} steps go on"
+        _say(f"Stopped. {steps} running here; the next `verderer up` picks up what they did.")
     else:
         _say("Stopped.")
 
@@ -107,7 +109,7 @@ def _welcome(settings: Settings) -> None:
     if (login := take_first_login(settings.data_dir / plan.FIRST_LOGIN)) is not None:
         _say(f"First login: {login.email}  one-time password: {login.password}")
         _say("This password is shown once and must be changed at the first login.")
-    _say("Ctrl-C stops it.")
+    _say("Ctrl-C stops it; running steps go on and are picked up at the next start.")
 
 
 def _say(line: str) -> None:

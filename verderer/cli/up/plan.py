@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from verderer.cli.configuration import CONFIG_VARIABLE, known_settings
-from verderer.cli.up.role import COLOURS_VARIABLE, Alive, Answers, Exits, RoleSpec, Says
+from verderer.cli.up.role import COLOURS_VARIABLE, Answers, Exits, RoleSpec, Says
 from verderer.settings import Settings
 
 FIRST_LOGIN = "first-login"
@@ -63,18 +63,20 @@ def stages(
         argv=role("migrate", "--first-login", first_login),
         ready=Exits(),
         environment=environment,
+        early=True,
     )
     server = RoleSpec(
         name="server",
         argv=role("server"),
         ready=Answers(f"{settings.local_url}/readyz"),
         environment=environment,
+        early=True,
         stop_within_s=settings.server.stop_within_s + 5.0,
     )
     scheduler = RoleSpec(
-        name="scheduler", argv=role("scheduler"), ready=Alive(), environment=environment
+        name="scheduler", argv=role("scheduler"), environment=environment, early=True
     )
-    local_agent = RoleSpec(name="agent", argv=role("agent"), ready=Alive(), environment=environment)
+    local_agent = RoleSpec(name="agent", argv=role("agent"), environment=environment, early=True)
     return [
         *([[database]] if settings.database.url is None else []),
         [migrate],

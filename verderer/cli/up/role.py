@@ -14,6 +14,10 @@ REFUSED = 78
 READY_VARIABLE = "VERDERER_READY_FD"
 """Environment variable with the file descriptor on which a role says that it is ready."""
 
+GO_VARIABLE = "VERDERER_WAIT_FOR_GO"
+"""Environment variable that is there when a role, once its modules are imported, must wait for a
+line on its standard input before it begins."""
+
 COLOURS_VARIABLE = "VERDERER_LOG_COLOURS"
 """Environment variable that is there when a role's text ends on a terminal with colours."""
 
@@ -54,5 +58,8 @@ class RoleSpec:
     ready: Readiness = Alive()
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The whole environment of the process, not an addition to ours."""
+    early: bool = False
+    """Start the process with the first stage, so that it imports its modules while others
+    become ready; it begins its work when its own stage is reached (see `GO_VARIABLE`)."""
     stop_within_s: float = 10.0
     """From SIGTERM to SIGKILL."""

@@ -44,6 +44,8 @@ class _Post:
     backoff: Backoff = field(default_factory=Backoff)
     child: Child | None = None
     task: asyncio.Task[None] | None = None
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once its stage is reached."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a process is being made, so that stopping never misses one."""
@@ -108,14 +110,20 @@ class Supervisor:
         return [post for stage in self._stages for post in stage]
 
     async def _start(self) -> None:
+        for post in self._posts():
+            if post.spec.early:
+                post.task = asyncio.create_task(self._keep(post))
         for stage in self._stages:
             for post in stage:
-                post.task = asyncio.create_task(self._keep(post))
+                post.go.set()
+                post.task = post.task or asyncio.create_task(self._keep(post))
             await asyncio.gather(*(post.ready.wait() for post in stage))
 
     async def _keep(self, post: _Post) -> None:
         """Fill the post again and again; end only for a role that is done or given up."""
         while child := await self._hire(post):
+            await child.ends_or(post.go)
+            child.go()
             ready = await self._becomes_ready(child)
             if ready:
                 log.debug("ready", of=post.spec.name, after_s=round(child.age_s, 2))
