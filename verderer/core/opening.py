@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from verderer.core.model.step import StepState
 from verderer.core.pipeline.expand import Instance
+from verderer.core.pipeline.expressions import combined_state
 from verderer.core.pipeline.spec import DEFAULT_WHEN, Pipeline
-from verderer.core.progress import Over, after_needs, joint_state
+from verderer.core.progress import Over, after_needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +87,4 @@ def _needs(
     states: defaultdict[str, list[StepState]] = defaultdict(list)
     for i in needed:
         states[pipeline.steps[instances[i].template].name].append(opened[i].state)
-    return {name: joint_state(found) for name, found in states.items()}
+    return {name: combined_state(found) for name, found in states.items()}

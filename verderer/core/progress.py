@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,18 +71,6 @@ def describe(end: End) -> str:
         case EndCause.OUTPUT:
             text = "an output was missing or could not be stored"
     return f"{text}: {end.message}" if end.message else text
-
-
-def joint_state(states: Iterable[StepState]) -> StepState:
-    """The state of a step with a matrix, from the states of its instances, all of them over.
-
-    One failure makes it failed, then one cancellation cancelled, then one skip skipped.
-    """
-    found = set(states)
-    for worst in (StepState.FAILED, StepState.CANCELLED, StepState.SKIPPED):
-        if worst in found:
-            return worst
-    return StepState.SUCCEEDED
 
 
 def after_needs(

@@ -10,7 +10,7 @@ from verderer.core.model.actor import Actor
 from verderer.core.model.attempt import AttemptKey, AttemptState
 from verderer.core.model.ids import run_id_text
 from verderer.core.model.places import log_prefix, output_key
-from verderer.core.pipeline.expand import Instance, Source, expand, sources_of
+from verderer.core.pipeline.expand import Instance, Source, sources_of
 from verderer.core.pipeline.render import Launch, render
 from verderer.core.pipeline.spec import Pipeline, StepSpec
 from verderer.store.database import Row, Tx
@@ -130,7 +130,7 @@ def _begin(ctx: Context, row: Row, key: AttemptKey, pipeline: Pipeline, made: _M
     spec = pipeline.steps[row["template"]]
     matrix = tuple((row["matrix"] or {}).items())
     instance = Instance(key.step, row["name"], row["template"], matrix)
-    sources = _sources(row, pipeline, instance)
+    sources = _sources(ctx, row, pipeline, instance)
     launch = render(
         spec,
         instance,
@@ -160,10 +160,12 @@ def _begin(ctx: Context, row: Row, key: AttemptKey, pipeline: Pipeline, made: _M
     )
 
 
-def _sources(row: Row, pipeline: Pipeline, instance: Instance) -> Sequence[Source]:
+def _sources(ctx: Context, row: Row, pipeline: Pipeline, instance: Instance) -> Sequence[Source]:
     if not pipeline.steps[row["template"]].inputs:
         return ()
-    return sources_of(pipeline, expand(pipeline, row["parameters"]), instance)
+    return sources_of(
+        pipeline, ctx.pipelines.expand(row["document"], pipeline, row["parameters"]), instance
+    )
 
 
 def _platform_env(ctx: Context, row: Row, key: AttemptKey) -> dict[str, str]:

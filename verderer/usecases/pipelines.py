@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
 
+from verderer.core.pipeline.expand import Expansion, expand
+from verderer.core.pipeline.parameters import merge_parameters
 from verderer.core.pipeline.parse import parse
 from verderer.core.pipeline.spec import Pipeline
 from verderer.store.database import Tx
 from verderer.store.tables import documents
 
 _KEPT = 512
+_KEPT_EXPANDED = 64
+"""Fewer, since one may have 10,000 instances."""
 
 
 class Pipelines:
@@ -18,6 +24,7 @@ class Pipelines:
 
     def __init__(self) -> None:
         self._parsed: OrderedDict[bytes, Pipeline] = OrderedDict()
+        self._expanded: dict[bytes, Expansion] = {}
         self._stored: set[bytes] = set()
 
     def parse(self, body: bytes) -> tuple[bytes, Pipeline]:
@@ -35,6 +42,21 @@ class Pipelines:
             return found
         body = await documents.read_document(tx, sha256)
         return self._put(sha256, parse(body.encode()))
+
+    def expand(self, sha256: bytes, pipeline: Pipeline, parameters: Mapping[str, str]) -> Expansion:
+        """The instances and edges of a run; the same for every run of a document.
+
+        Raises:
+            Invalid: a parameter is missing, unknown or not allowed.
+        """
+        known = self._expanded.get(sha256)
+        if known is None:
+            known = expand(pipeline, parameters)
+            if len(self._expanded) >= _KEPT_EXPANDED:
+                self._expanded.clear()
+            self._expanded[sha256] = known
+            return known
+        return replace(known, parameters=merge_parameters(pipeline.parameters, parameters))
 
     def is_stored(self, sha256: bytes) -> bool:
         """Whether this process has seen the document committed."""

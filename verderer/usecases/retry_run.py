@@ -12,7 +12,6 @@ from verderer.core.model.actor import Actor
 from verderer.core.model.run import RunState, check_run_move
 from verderer.core.model.step import StepState
 from verderer.core.opening import open_run
-from verderer.core.pipeline.expand import expand
 from verderer.store.database import Tx
 from verderer.store.tables import audit, queue, runs, steps
 from verderer.usecases.context import Context
@@ -62,7 +61,7 @@ async def _all_again(
 ) -> dict[int, int]:
     """Every step opens as it did the first time; `ids` are in the order of the steps."""
     pipeline = await ctx.pipelines.load(tx, run.document)
-    expansion = expand(pipeline, run.parameters)
+    expansion = ctx.pipelines.expand(run.document, pipeline, run.parameters)
     opening = open_run(pipeline, expansion.instances, expansion.edges, expansion.parameters)
     return {
         step: first.waits for step, first in zip(ids, opening, strict=True) if not first.state.over

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from verderer.core.model.run import RunState, check_run_move
 from verderer.core.model.step import StepState
-from verderer.core.progress import Over, after_needs, joint_state, run_end
+from verderer.core.pipeline.expressions import combined_state
+from verderer.core.progress import Over, after_needs, run_end
 from verderer.store.database import Row, Tx
 from verderer.store.tables import audit, queue, runs, steps
 from verderer.usecases.context import Context
@@ -79,7 +80,7 @@ async def _decide_successors(ctx: Context, tx: Tx, ends: Ends, ended: Sequence[i
             pipeline.steps[successor.template],
             parameters=run.parameters,
             matrix=successor.matrix,
-            needs={name: joint_state(several) for name, several in states.items()},
+            needs={name: combined_state(several) for name, several in states.items()},
         )
         if isinstance(verdict, Over):
             ends.add(successor.run, successor.id, verdict.state, verdict.note)

@@ -16,7 +16,7 @@ from verderer.core.model.ids import make_run_id, run_id_text
 from verderer.core.model.run import RunState
 from verderer.core.model.step import StepState
 from verderer.core.opening import Opening, open_run
-from verderer.core.pipeline.expand import Expansion, expand
+from verderer.core.pipeline.expand import Expansion
 from verderer.core.pipeline.spec import Pipeline
 from verderer.store.database import Row, Tx
 from verderer.store.tables import audit, documents, project_names, queue, runs
@@ -106,7 +106,7 @@ class Submitter:
         name = await self._project_name(actor, submission.project, pipeline)
         project = await self._project_id(name)
         access.require(actor, Action.RUN_SUBMIT, project=project)
-        expansion = expand(pipeline, submission.parameters)
+        expansion = self._ctx.pipelines.expand(sha256, pipeline, submission.parameters)
         opening = open_run(pipeline, expansion.instances, expansion.edges, expansion.parameters)
         unix_ms = int(self._ctx.clock().timestamp() * 1000)
         run = runs.NewRun(
