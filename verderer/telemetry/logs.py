@@ -106,7 +106,9 @@ def _named_for_machines(
 
 
 def _json(value: object, **_: object) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    # JSON leaves these as they are; some readers end a line at them, and terminals obey them.
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 class _ToStructlog(logging.Handler):

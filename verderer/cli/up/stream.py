@@ -88,6 +88,6 @@ class _Voice(io.StringIO):
         self._role = role
 
     def write(self, text: str) -> int:
-        for line in text.splitlines():
+        for line in filter(None, text.split("\n")):
             self._stream.write(self._role, line)
         return len(text)
