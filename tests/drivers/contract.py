@@ -37,7 +37,8 @@ TALK_OUTPUT = b"one\ntwo\n\x00\xff\xfe binary\n"
 class Rig(Protocol):
     """A driver over a real or fake cluster, and a way to lose and replace the agent."""
 
-    driver: Driver
+    @property
+    def driver(self) -> Driver: ...
 
     async def restart(self) -> None:
         """Put another driver over the same cluster into `driver`, as a new agent would."""

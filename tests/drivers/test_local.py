@@ -320,7 +320,7 @@ async def test_another_boot_loses_what_had_not_ended(
 async def test_an_order_that_nobody_claimed_is_started_by_the_next_life(local: LocalRig) -> None:
     order = local.program(script="echo once")
     await local.driver.observe()
-    local.driver._roster._spawner.send = lambda _key: None  # type: ignore[method-assign]
+    local.driver._roster._spawner.send = lambda key: None  # type: ignore[method-assign]
     await begin(local.driver, order)
     assert (await seen(local.driver, order.key)).state is AttemptState.STARTING  # type: ignore[union-attr]
     await local.restart()
@@ -332,7 +332,7 @@ async def test_what_a_spawner_cannot_start_is_given_up(tmp_path: Path) -> None:
     now = [0.0]
     local = LocalRig(tmp_path / "root", clock=lambda: now[0])
     await local.driver.observe()
-    local.driver._roster._spawner.send = lambda _key: None  # type: ignore[method-assign]
+    local.driver._roster._spawner.send = lambda key: None  # type: ignore[method-assign]
     order = local.program(command=("true",))
     await begin(local.driver, order)
     for _ in range(5):

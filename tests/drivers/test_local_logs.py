@@ -6,6 +6,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.drivers.contract import Work, begin, joined, read_all, until_over, until_running
 from tests.drivers.rigs import MIB, LocalRig
-from verderer.core.model.attempt import AttemptState
+from verderer.core.model.attempt import AttemptState, EndCause
 from verderer.drivers.contract import LogPiece
 from verderer.drivers.local.logreader import RELEASED, LogReader, release
 from verderer.drivers.local.monitor import spool
@@ -70,7 +71,7 @@ def test_whatever_happens_pieces_and_holes_add_up(
         return real_write(fd, data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool.os, "write", write)
+        patch.setattr(os, "write", write)
         for step in steps:
             now_ms += 70
             if isinstance(step, bytes):
@@ -148,9 +149,9 @@ def test_a_full_disk_is_a_hole_and_not_an_error(
         raise OSError(errno.ENOSPC, "no space")
 
     writer.close()
-    monkeypatch.setattr(spool.os, "open", no_space)
+    monkeypatch.setattr(os, "open", no_space)
     writer.write(b"lost", START_MS + 10)
-    monkeypatch.setattr(spool.os, "open", real_open)
+    monkeypatch.setattr(os, "open", real_open)
     writer.write(b"still", START_MS + 20)
     writer.write(b"after", START_MS + 10_000)
     writer.close()
@@ -250,3 +251,26 @@ async def test_two_hundred_idle_steps_cost_next_to_nothing(local: LocalRig) -> N
     for order in orders:
         await until_over(local.driver, order.key)
     await asyncio.gather(*followers)
+
+
+async def test_a_full_disk_costs_output_and_nothing_else(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    root = tmp_path / "small"
+    root.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(root)], capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("NOT TESTED: a small file system cannot be mounted here")
+    request.addfinalizer(lambda: subprocess.run(["umount", "-l", str(root)], check=True))
+    local = LocalRig(root)
+    order = local.program(script="head -c 10000000 /dev/zero; exit 3")
+    await begin(local.driver, order)
+    end = (await until_over(local.driver, order.key)).end
+    assert end is not None
+    assert (end.cause, end.exit_code) == (EndCause.EXIT, 3)
+    pieces = await read_all(local.driver, order.key)
+    check_whole(pieces, b"\0" * 10_000_000)
+    assert pieces[-1].reason == "no space left on the disk"
+    await local.end()

@@ -201,7 +201,7 @@ class LocalDriver:
     def _open(self) -> Roster:
         if not self._roster.opened:
             self._roster.open()
-            self._machine.open()
+            self._machine.open(self._roster.unfinished())
         return self._roster
 
     def _write_down(self, order: Order, devices: Sequence[list[str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +54,15 @@ def find_limits(name: str, *, inside: Path | None = None) -> Limits:
             if (found := _try_v2(candidate, name)) is not None and found.label != "none":
                 return found
     return _try_v1(where.own_v1, name)
+
+
+def sweep(limits: Limits, keep: Collection[str]) -> None:
+    """Remove empty groups that an earlier life left, except those of the attempts in `keep`."""
+    for base in {Path(path) for path in limits.bases.values()}:
+        for group in base.iterdir():
+            if group.is_dir() and group.name.rpartition(".")[0] not in keep:
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 def own_directories() -> Hierarchies:

@@ -7,7 +7,7 @@ import contextlib
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from verderer.core.model.resources import CPU, MEMORY, Resources
@@ -19,6 +19,7 @@ from verderer.drivers.local.limits import (
     find_limits,
     name_below,
     own_directories,
+    sweep,
 )
 
 LIMITS_LABEL = "verderer.dev/limits"
@@ -49,11 +50,12 @@ class Machine:
         """What can be limited, once opened."""
         self._meter = load.CpuMeter()
 
-    def open(self) -> None:
-        """Look for a place in the cgroup tree and make a directory for us there."""
+    def open(self, unfinished: Collection[str]) -> None:
+        """Find a place in the cgroup tree, and clear it of all but the attempts that still run."""
         if self._cgroup != "off":
             inside = None if self._cgroup == "auto" else Path(self._cgroup)
             self.limits = find_limits(name_below(self._root), inside=inside)
+            sweep(self.limits, unfinished)
 
     async def devices(self) -> Sequence[Device]:
         """The accelerators; asked for again every five minutes."""

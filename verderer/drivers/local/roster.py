@@ -149,6 +149,10 @@ class Roster:
             self._changed.set()
             attempt.tell()
 
+    def unfinished(self) -> set[str]:
+        """Names of the attempts that are not over."""
+        return {str(key) for key, attempt in self._attempts.items() if not attempt.over}
+
     def busy_devices(self) -> list[str]:
         """Accelerators that attempts hold now."""
         return [name for attempt in self._attempts.values() for name in attempt.devices]

@@ -7,24 +7,16 @@ import select
 import signal
 import time
 
-from verderer.drivers.local.monitor import endings, kernel, records
+from verderer.drivers.local.monitor import aftermath, endings, kernel, records
 from verderer.drivers.local.monitor.cgroup import Group
 from verderer.drivers.local.monitor.launch import Program
 from verderer.drivers.local.monitor.poke import Pokes
 from verderer.drivers.local.monitor.replica import CLOSED, Replica
 from verderer.drivers.local.monitor.spool import LogWriter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _RESERVE_BYTES = 16_384
 _STALLED_S = 0.05
 _KILL_AGAIN_S = 1.0
-_DRAIN_S = 5.0
-"""How long the pipe may stay open after everything was killed: someone outside may hold it."""
-_DRAIN_PAUSE_S = 0.005
-_RETRY_END_S = 1.0
 
 
 class Monitor:
@@ -44,6 +36,7 @@ class Monitor:
         self._kill_at: float | None = None
         self._deadline: float | None = None
         self._started_ms: int | None = None
+        self._end_record: records.Reserved | None = None
         kernel.adopt_orphans()
 
     def run(self, key: str) -> None:
@@ -223,8 +216,8 @@ class Monitor:
 
     def _finish(self) -> None:
         ended_ms = time.time_ns() // 1_000_000
-        self._kill_remains()
-        self._drain()
+        aftermath.kill_remains(self._replicas, self._wake, self._reap)
+        aftermath.drain(self._replicas)
         oom = self._failed is not None and self._replicas[self._failed].group.oom_kills() > 0
         end = endings.verdict(
             self._why,
@@ -238,57 +231,8 @@ class Monitor:
             replica.group.remove()
         end["logs"] = [replica.log_end() for replica in self._replicas]
         end["started_ms"], end["ended_ms"] = self._started_ms, ended_ms
-        self._publish_end(end)
+        aftermath.publish(end, self._home, self._end_record)
         self._pokes.state()
-
-    def _kill_remains(self) -> None:
-        """End what the programs left behind: as a subreaper we are the parent of all of it."""
-        while True:
-            self._reap()
-            for replica in self._replicas:
-                replica.group.kill()
-            left = kernel.children()
-            if not left:
-                return
-            for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            self._poll_wake_only(0.02)
-
-    def _drain(self) -> None:
-        until = time.monotonic() + _DRAIN_S
-        while (now := time.monotonic()) < until:
-            open_ones = [replica for replica in self._replicas if replica.output != CLOSED]
-            if not open_ones:
-                return
-            paused = [replica for replica in open_ones if not replica.log.wants(now)]
-            moved = [replica.pump() for replica in open_ones if replica not in paused]
-            if paused or any(moved):
-                until = now + _DRAIN_S
-            if not any(moved):
-                time.sleep(_DRAIN_PAUSE_S)
-
-    def _publish_end(self, end: dict[str, Any]) -> None:
-        while True:
-            try:
-                if hasattr(self, "_end_record"):
-                    self._end_record.publish(end, durable=True)
-                else:
-                    records.write(self._home, records.END, end, durable=True)
-            except OSError:
-                # Better an end told late than none: the disk may have room again.
-                time.sleep(_RETRY_END_S)
-            else:
-                return
-
-    def _poll_wake_only(self, seconds: float) -> None:
-        select.select([self._wake], [], [], seconds)
-        try:
-            os.read(self._wake, 4096)
-        except BlockingIOError:
-            pass
 
 
 def _wake_on_signals() -> int:
