@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 from litestar import Request
-from litestar.params import Dependency
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 from litestar.types import Scope
 
 from verderer.core.model.actor import Actor
 from verderer.usecases.authenticate import refused
 from verderer.usecases.context import Context
 
-ActorArg = Annotated[Actor, Dependency(skip_validation=True)]
-ContextArg = Annotated[Context, Dependency(skip_validation=True)]
+ActorArg = NamedDependency[SkipValidation[Actor]]
+ContextArg = NamedDependency[SkipValidation[Context]]
 
 
 def actor_of(scope: Scope) -> Actor:

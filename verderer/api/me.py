@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, delete, get, post
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 from msgspec import Meta
 
 from verderer.api.auth import ActorArg, ContextArg
@@ -82,7 +82,9 @@ class Sessions(msgspec.Struct, frozen=True):
 
 
 @post("/login", opt={"public": "this is where a token comes from"}, tags=["account"])
-async def log_in(request: Request[Any, Any, Any], context: ContextArg, data: Login) -> LoggedIn:
+async def log_in(
+    request: Request[Any, Any, Any], context: ContextArg, data: JSONBody[Login]
+) -> LoggedIn:
     """Exchange e-mail address and password for a token of 90 days.
 
     401 `wrong_password`; 403 `must_change_password` with a one-time password; 429 `too_many`
@@ -113,7 +115,7 @@ async def me(context: ContextArg, actor: ActorArg) -> Me:
 
 
 @post("/me/password", opt={"action": Action.SELF_PASSWORD}, status_code=204, tags=["account"])
-async def set_password(context: ContextArg, actor: ActorArg, data: NewPassword) -> None:
+async def set_password(context: ContextArg, actor: ActorArg, data: JSONBody[NewPassword]) -> None:
     """Replace the password and end every browser's session; tokens keep working.
 
     403 `wrong_password` when `old` is another one; 422 `weak_password`.

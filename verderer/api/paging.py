@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from verderer.core.errors import Invalid, Problem
 
@@ -23,9 +23,9 @@ USUAL = 50
 MOST = 200
 _LONGEST_CURSOR = 1_024
 
-LimitArg = Annotated[int, Parameter(ge=1, le=MOST, description="How many items at most.")]
+LimitArg = Annotated[int, QueryParameter(ge=1, le=MOST, description="How many items at most.")]
 AfterArg = Annotated[
-    str, Parameter(max_length=_LONGEST_CURSOR, description="`next` of the page before.")
+    str, QueryParameter(max_length=_LONGEST_CURSOR, description="`next` of the page before.")
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, delete, get, post, put
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 from msgspec import Meta
 
 from verderer.api.auth import ActorArg, ContextArg
@@ -67,7 +67,7 @@ async def projects(
 
 
 @post("/projects", opt={"action": Action.PROJECT_CREATE}, tags=["projects"])
-async def make(context: ContextArg, actor: ActorArg, data: NewProject) -> ProjectOut:
+async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewProject]) -> ProjectOut:
     """Make a project, whose first admin is the caller."""
     return show_project(await create_project(context, actor, name=data.name, title=data.title))
 
@@ -100,7 +100,11 @@ async def members(
     tags=["projects"],
 )
 async def set_member(
-    context: ContextArg, actor: ActorArg, name: FromPath[str], email: FromPath[str], data: RoleIn
+    context: ContextArg,
+    actor: ActorArg,
+    name: FromPath[str],
+    email: FromPath[str],
+    data: JSONBody[RoleIn],
 ) -> MemberOut:
     """Take somebody in, or change their role.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import delete, get, post
-from litestar.params import PathParameter
+from litestar.params import JSONBody, PathParameter
 from msgspec import Meta
 
 from verderer.api.auth import ActorArg, ContextArg
@@ -60,7 +60,7 @@ async def tokens(
 
 
 @post("/me/tokens", opt={"action": Action.SELF_CHANGE}, tags=["account"])
-async def make(context: ContextArg, actor: ActorArg, data: NewTokenIn) -> MadeToken:
+async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewTokenIn]) -> MadeToken:
     """Make a token that acts for its maker; with `read_only` it may only read."""
     made: NewToken = await create_token(
         context, actor, name=data.name, days=data.days, read_only=data.read_only

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, get, patch, post
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, Meta, UnsetType
 
 from verderer.api.auth import ActorArg, ContextArg
@@ -73,7 +73,7 @@ async def users(
 
 
 @post("/users", opt=_MANAGE, tags=["users"])
-async def make(context: ContextArg, actor: ActorArg, data: NewUserIn) -> MadeUser:
+async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewUserIn]) -> MadeUser:
     """Make an account with a one-time password."""
     made = await create_user(
         context, actor, email=data.email, name=data.name, platform_admin=data.platform_admin
@@ -91,7 +91,7 @@ async def one(
 
 @patch("/users/{email:str}", opt=_MANAGE, tags=["users"])
 async def change(
-    context: ContextArg, actor: ActorArg, email: FromPath[str], data: UserChange
+    context: ContextArg, actor: ActorArg, email: FromPath[str], data: JSONBody[UserChange]
 ) -> UserOut:
     """Deactivate somebody, which ends sessions and tokens at once, or change what they are.
 
