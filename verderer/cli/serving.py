@@ -16,6 +16,7 @@ from verderer.api.app import build_app
 from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.object_routes import objects_route
 from verderer.cli.assembly import objects_config, open_context, secret_key
+from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
 from verderer.objects.store import open_store
 from verderer.settings import Settings
@@ -25,20 +26,22 @@ from verderer.usecases.submit_run import Submitter
 from verderer.web.app import web_handlers
 
 
-def handlers() -> Sequence[ControllerRouterHandler]:
-    """Every route beside those of accounts and projects."""
-    return [*AGENT_ROUTES, objects_route, *mlflow_handlers(), *web_handlers()]
-
-
 @contextlib.asynccontextmanager
 async def application(settings: Settings, context: Context) -> AsyncIterator[Litestar]:
     """The application with what runs beside it."""
     store = open_store(objects_config(settings))
+    submitter = Submitter(context)
     # Relative addresses: an agent reaches them the way it reaches us.
     grants = open_grants(store, public_url="", instance_key=secret_key(settings), clock=time.time)
-    app = build_app(context=context, objects=store, grants=grants, extra_handlers=handlers())
+    handlers: Sequence[ControllerRouterHandler] = [
+        *AGENT_ROUTES,
+        objects_route,
+        *mlflow_handlers(),
+        *web_handlers(context=context, submitter=submitter, objects=store, version=VERSION),
+    ]
+    app = build_app(context=context, objects=store, grants=grants, extra_handlers=handlers)
     app.state.heartbeats = Heartbeats(context)
-    app.state.submitter = Submitter(context)
+    app.state.submitter = submitter
     beating = asyncio.create_task(app.state.heartbeats.run(), name="heartbeats")
     try:
         yield app
