@@ -38,7 +38,7 @@ OVER = {state.value for state in ATTEMPT_OVER}
 
 @dataclass
 class Faults:
-    """How many of the next requests of a kind fare badly. Kinds: hello, sync, report, grants, objects."""
+    """How many of the next requests of a kind (hello, sync, report, …, objects) fare badly."""
 
     lose_reply: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Done, but the answer never arrives."""
@@ -98,7 +98,9 @@ class FakeControlPlane:
         """Want one more attempt; returns its key."""
         key = str(AttemptKey(next(self._runs), 0, 1))
         spec = Launch(**{"run_name": "r", "step": "s", "project": "p", **launch})
-        self._put(Order(key=key, revision=0, launch=spec if start else None, log_prefix=f"logs/{key}/"))
+        self._put(
+            Order(key=key, revision=0, launch=spec if start else None, log_prefix=f"logs/{key}/")
+        )
         return key
 
     def cancel(self, key: str, *, grace_s: float = 1.0) -> None:

@@ -70,9 +70,7 @@ class HttpServer:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (request := await _read(reader)) is not None:
                 self.requests += 1

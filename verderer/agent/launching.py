@@ -7,6 +7,7 @@ of its own, so that large files never keep others waiting.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -78,14 +79,19 @@ class Launcher:
         self._journal = journal
         self._transfers = transfers
         self._chores = chores
-        self._queue: asyncio.Queue[_Item] = asyncio.Queue()
+        self._to_prepare: asyncio.Queue[_Item] = asyncio.Queue()
+        self._to_record: asyncio.Queue[_Item] = asyncio.Queue()
+        self._to_start: asyncio.Queue[_Item] = asyncio.Queue()
         self._fetching: dict[AttemptKey, asyncio.Task[None]] = {}
 
     def begin(self, books: Launches) -> None:
         """Start the workers."""
         self._books = books
+        self._chores.spawn(self._record_work(), "launch recorder")
         for number in range(WORKERS):
-            self._chores.spawn(self._work(), f"launcher {number}")
+            self._chores.spawn(self._start_work(), f"starter {number}")
+            if self._spaces is not None:
+                self._chores.spawn(self._prepare_work(self._spaces), f"preparer {number}")
 
     def submit(self, key: AttemptKey, order: Order, launch: Launch, held: Held) -> None:
         """Start an attempt that was never started anywhere."""
@@ -97,20 +103,87 @@ class Launcher:
         if task is not None:
             task.cancel()
 
-    async def _work(self) -> None:
-        while True:
-            await self._attempt(await self._queue.get())
+    def _enqueue(self, item: _Item) -> None:
+        """Put the attempt where it goes on; dropped when its end has come meanwhile."""
+        phase = item.held.phase
+        if phase is Phase.LAUNCHING:
+            (self._to_start if item.recorded else self._to_record).put_nowait(item)
+        elif phase is not Phase.PREPARING:
+            return
+        elif self._spaces is None or item.ready:
+            self._to_record.put_nowait(item)
+        elif item.launch.inputs:
+            work = self._fetch(self._spaces, item)
+            self._fetching[item.key] = self._chores.spawn(work, f"inputs {item.key}")
+        else:
+            self._to_prepare.put_nowait(item)
 
-    async def _fetch(self, item: _Item) -> None:
+    async def _prepare_work(self, spaces: HasWorkspace) -> None:
+        while True:
+            item = await self._to_prepare.get()
+            await self._guard(item, self._prepare(spaces, item))
+
+    async def _fetch(self, spaces: HasWorkspace, item: _Item) -> None:
         try:
-            await self._attempt(item)
+            await self._guard(item, self._prepare(spaces, item))
         finally:
             self._fetching.pop(item.key, None)
 
-    async def _attempt(self, item: _Item) -> None:
+    async def _prepare(self, spaces: HasWorkspace, item: _Item) -> None:
+        item.workspace = await spaces.prepare(driver_order(item.order, item.launch))
+        if item.launch.inputs:
+            await fetch_inputs(self._transfers, item.workspace, item.launch.inputs)
+        item.ready = True
+        self._enqueue(item)
+
+    async def _record_work(self) -> None:
+        """Everything that waits is recorded with one sync of the disk."""
+        while True:
+            batch = [await self._to_record.get()]
+            while not self._to_record.empty():
+                batch.append(self._to_record.get_nowait())
+            wanted = [item for item in batch if self._still_wanted(item)]
+            for item in wanted:
+                item.held.phase = Phase.LAUNCHING
+            try:
+                await self._journal.write(*(terms_of(item.order) for item in wanted))
+            except Fault as error:
+                for item in wanted:
+                    self._again(item, error.message)
+                continue
+            for item in wanted:
+                item.recorded = True
+                self._to_start.put_nowait(item)
+
+    def _still_wanted(self, item: _Item) -> bool:
+        if item.held.phase is Phase.LAUNCHING:  # recorded before, as far as anybody knows
+            return not self._give_way(item)
+        return item.held.phase is Phase.PREPARING and not self._books.unwanted(item.key)
+
+    async def _start_work(self) -> None:
+        while True:
+            item = await self._to_start.get()
+            await self._guard(item, self._start(item))
+
+    async def _start(self, item: _Item) -> None:
+        if self._give_way(item):
+            return
+        held = item.held
+        if not held.confirmed:  # an earlier try may have been accepted without an answer, and seen
+            item.asked = True
+            order = driver_order(item.order, item.launch)
+            await self._driver.start(order, workspace=item.workspace)
+        held.proof = self._books.next_proof()
+        held.confirmed = True
+        if held.phase is Phase.LAUNCHING:
+            held.phase = Phase.LAUNCHED
+        self._books.launched(item.key)
+
+    async def _guard(self, item: _Item, work: Coroutine[object, object, None]) -> None:
+        """Do one step and see to what comes of it."""
         item.held.busy = True
         try:
-            await self._launch(item)
+            await work
         except InputUnavailable as error:
             self._refuse(item, str(error))
         except (Refusal, ValueError) as error:
@@ -124,37 +197,6 @@ class Launcher:
             item.held.busy = False
             self._books.changed(item.key)
 
-    async def _launch(self, item: _Item) -> None:
-        held = item.held
-        if held.phase is Phase.PREPARING:
-            await self._prepare(item)
-            if self._dropped(item):
-                return
-            held.phase = Phase.LAUNCHING
-        if not item.recorded:
-            await self._journal.write(terms_of(item.order))
-            item.recorded = True
-        if self._give_way(item):
-            return
-        item.asked = True
-        await self._driver.start(driver_order(item.order, item.launch), workspace=item.workspace)
-        held.proof = self._books.next_proof()
-        held.confirmed = True
-        if held.phase is Phase.LAUNCHING:
-            held.phase = Phase.LAUNCHED
-        self._books.launched(item.key)
-
-    async def _prepare(self, item: _Item) -> None:
-        if self._spaces is None or item.ready:
-            return
-        item.workspace = await self._spaces.prepare(driver_order(item.order, item.launch))
-        if item.launch.inputs:
-            await fetch_inputs(self._transfers, item.workspace, item.launch.inputs)
-        item.ready = True
-
-    def _dropped(self, item: _Item) -> bool:
-        return item.held.phase is not Phase.PREPARING or self._books.unwanted(item.key)
-
     def _give_way(self, item: _Item) -> bool:
         """Whether a stop, or the end itself, came before the cluster could be reached."""
         if item.held.phase is not Phase.LAUNCHING:
@@ -167,6 +209,7 @@ class Launcher:
             item.held.phase = Phase.LAUNCHED
         else:
             item.held.phase = Phase.PREPARING
+        self._books.changed(item.key)
         return True
 
     def _refuse(self, item: _Item, message: str) -> None:
@@ -180,11 +223,3 @@ class Launcher:
         if item.backoff.failures in (1, 10, 100):
             log.warning("launching waits", attempt=str(item.key), reason=message, retry_s=wait)
         asyncio.get_running_loop().call_later(wait, self._enqueue, item)
-
-    def _enqueue(self, item: _Item) -> None:
-        if item.held.phase not in (Phase.PREPARING, Phase.LAUNCHING):
-            return
-        if self._spaces is not None and item.launch.inputs and not item.ready:
-            self._fetching[item.key] = self._chores.spawn(self._fetch(item), f"inputs {item.key}")
-        else:
-            self._queue.put_nowait(item)

@@ -90,8 +90,8 @@ class Reconciler:
         self._begun += 1
         return self._begun
 
-    def observed(self, attempts: Sequence[Observed], *, number: int) -> None:
-        """The driver has said what there is."""
+    def observed(self, attempts: Sequence[Observed], *, number: int) -> set[AttemptKey]:
+        """The driver has said what there is; returns what `act_on` has to be called for."""
         stale = self._forgotten
         seen = {one.key: one for one in attempts if stale.get(one.key, 0) < number}
         self._forgotten = {key: mark for key, mark in stale.items() if mark > number}
@@ -104,9 +104,13 @@ class Reconciler:
             note_presence(held, present=key in seen, number=number, now=now)
             if held.absent_since is not None:
                 self._absent.add(key)
-        self.decide(changed | self._absent)
-        for key in changed & seen.keys():
-            self._tell_running(key, seen[key])
+        return changed | self._absent
+
+    def act_on(self, changed: set[AttemptKey]) -> None:
+        """Do and tell what follows from an observation."""
+        self.decide(changed)
+        for key in changed & self._seen.keys():
+            self._tell_running(key, self._seen[key])
 
     # What the hands tell
 
@@ -146,7 +150,7 @@ class Reconciler:
 
     def forgotten(self, key: AttemptKey) -> None:
         """The driver has removed what was left."""
-        if key.__str__() in self._journal.live:
+        if str(key) in self._journal.live:
             self._journal.note(Dropped(str(key)))
         self.held.pop(key, None)
         self._seen.pop(key, None)

@@ -2,7 +2,8 @@
 
 One request is on its way at a time, so the facts of an attempt arrive in order; what comes up
 meanwhile goes with the next. When idle a fact leaves at once; under load requests start at least
-`COALESCE_S` apart.
+`COALESCE_S` apart. That an attempt is starting may wait so long too: most often it runs by then,
+and one fact tells both.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Reporter:
         self._room.set()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._soon: asyncio.TimerHandle | None = None
         self._backoff = backoff or Backoff()
 
     @property
@@ -71,8 +73,9 @@ class Reporter:
         if last is not None and not last.sent and _is_starting(last.fact):
             last.fact = fact
             _also(last, done)
+            self._wake()
             return
-        self._put(fact.key, fact, done)
+        self._put(fact.key, fact, done, hurry=fact.state != "starting")
 
     def log(self, fact: LogFact, done: Done | None = None) -> None:
         """Report a chunk. One that has not left yet is replaced by the same chunk grown."""
@@ -178,12 +181,21 @@ class Reporter:
             log.error("report dropped", what=what, reason=error.message, hint=error.hint)
 
     def _put(
-        self, place: str | tuple[str, int, int], fact: AttemptFact | LogFact, done: Done | None
+        self,
+        place: str | tuple[str, int, int],
+        fact: AttemptFact | LogFact,
+        done: Done | None,
+        *,
+        hurry: bool = True,
     ) -> None:
         item = _Item(fact, [done] if done is not None else [])
         self._queue.append(item)
         self._latest[place] = item
-        self._wake()
+        if hurry:
+            self._wake()
+        elif self._soon is None and not self._woken.is_set():
+            self._idle.clear()
+            self._soon = asyncio.get_running_loop().call_later(COALESCE_S, self._wake)
 
     def _acknowledge(self, item: _Item) -> None:
         fact = item.fact
@@ -196,6 +208,9 @@ class Reporter:
             done()
 
     def _wake(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         self._woken.set()
         self._idle.clear()
         if len(self._queue) >= FULL:
