@@ -24,9 +24,16 @@ _LEVELS = {
     # A failed statement is its client's business, who gets the error too.
     "ERROR": "warning",
     "WARNING": "warning",
-    "FATAL": "error",
+    # The end of one session, not of the server.
+    "FATAL": "warning",
     "PANIC": "critical",
 }
+# What every start and stop says. Recovery, waits for locks and the like are not among them.
+_ROUTINE = re.compile(
+    r"starting PostgreSQL|listening on|database system (was shut down at|is (ready|shut down))"
+    r"|received (fast|smart) shutdown|aborting any active|background worker|shutting down"
+    r"|could not send data to client|connection to client lost"
+)
 
 
 def run(settings: Settings) -> None:
@@ -45,8 +52,8 @@ def run(settings: Settings) -> None:
     server = EmbeddedPostgres(settings.postgres_dir, launch, on_log=_retell)
     try:
         server.start()
-        say_ready()
         log.info("database is ready", server_pid=server.pid)
+        say_ready()
         ended = threading.Event()
         threading.Thread(target=_wait, args=(server, ended), daemon=True).start()
         ended.wait()
@@ -78,4 +85,5 @@ def _leave(_signal: int, _frame: object) -> None:
 def _retell(line: str) -> None:
     found = _SEVERITY.match(line)
     severity, text = (found["severity"], found["text"]) if found else ("LOG", line)
-    getattr(log, _LEVELS.get(severity, "info"))(text, logger="postgres")
+    level = "debug" if _ROUTINE.match(text) else _LEVELS.get(severity, "info")
+    getattr(log, level)(text, logger="postgres")
