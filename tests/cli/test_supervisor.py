@@ -23,7 +23,7 @@ import pytest
 from verderer.cli.up import lock
 from verderer.cli.up.backoff import Backoff
 from verderer.cli.up.role import REFUSED, Alive, Answers, Exits, Readiness, RoleSpec, Says
-from verderer.cli.up.stream import LogStream
+from verderer.cli.up.stream import LogStream, last_words
 from verderer.cli.up.supervisor import Patience, Supervisor
 from verderer.core.errors import Conflict, Fault
 
@@ -319,6 +319,26 @@ def test_a_json_stream_holds_only_json() -> None:
     own, wrapped = map(json.loads, out.getvalue().splitlines())
     assert own == {"event": "own"}
     assert (wrapped["event"], wrapped["role"]) == ("Traceback (most recent call last):", "server")
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        pytest.param([], "it said nothing", id="nothing"),
+        pytest.param(["a", "b"], "\na\nb", id="plain lines"),
+        pytest.param(
+            ['{"event":"no bucket","hint":"make one"}'], "no bucket: make one", id="a refusal"
+        ),
+        pytest.param(
+            ['{"event":"crashed","exception":"Traceback\\n  here\\nKeyError: 1"}'],
+            "crashed: KeyError: 1",
+            id="a crash",
+        ),
+        pytest.param(["[1]"], "\n[1]", id="JSON that is no event"),
+    ],
+)
+def test_why_a_process_ended_is_told_briefly(tail: list[str], said: str) -> None:
+    assert last_words(tail) == said
 
 
 def test_waiting_doubles_up_to_a_limit_and_starts_over_after_a_good_life() -> None:

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TextIO
 
 _LONGEST_LINE = 65536
@@ -79,6 +80,19 @@ class LogStream:
         text = line.decode(errors="replace").rstrip("\r")
         tail.append(text)
         self.write(role, text)
+
+
+def last_words(tail: Sequence[str]) -> str:
+    """Why a process ended, as far as its last lines say: its last event, or all that is there."""
+    if not tail:
+        return "it said nothing"
+    try:
+        event = json.loads(tail[-1])
+        reason = str(event.get("exception", "")).strip().rpartition("\n")[2]
+        parts = (event["event"], reason, event.get("hint"))
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return "\n" + "\n".join(tail)
+    return ": ".join(str(part) for part in parts if part)
 
 
 class _Voice(io.StringIO):

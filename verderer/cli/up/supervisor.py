@@ -14,7 +14,7 @@ import structlog
 from verderer.cli.up.backoff import Backoff
 from verderer.cli.up.child import Child
 from verderer.cli.up.role import REFUSED, Exits, RoleSpec
-from verderer.cli.up.stream import LogStream
+from verderer.cli.up.stream import LogStream, last_words
 from verderer.core.errors import Fault
 
 log = structlog.get_logger()
@@ -175,8 +175,7 @@ class Supervisor:
             return False
         if code != REFUSED and not self._too_often(post):
             return False
-        words = "\n".join(child.tail) or "it said nothing"
-        self._fail(f"{post.spec.name} does not start ({_how(code)}):\n{words}")
+        self._fail(f"{post.spec.name} does not start ({_how(code)}): {last_words(child.tail)}")
         return True
 
     def _too_often(self, post: _Post) -> bool:
