@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from urllib.parse import unquote
 
 from verderer.core.errors import Invalid
 
@@ -20,6 +21,7 @@ TMP_PREFIX = "tmp/"
 LOG_PREFIX = "logs/"
 ARTIFACT_PREFIX = "artifacts/"
 CONTENT_PREFIX = "content/"
+TRACKED_PREFIX = "tracked/"
 
 # How the local backend names a write in progress: never a finished object.
 PARTIAL_NAME = re.compile(r"#\d+\Z", re.ASCII)
@@ -88,6 +90,23 @@ def artifact_prefix(project_id: str, run_id: str, step_id: str, attempt: int, na
     """The folder that holds every file of one artifact."""
     folder = _joined(project_id, run_id, step_id, str(attempt), name)
     return check_prefix(f"{ARTIFACT_PREFIX}{folder}/")
+
+
+def tracked_prefix(project_id: int, experiment: int, owner: str, folder: str = "") -> str:
+    """The folder of what a tracked run or logged model (`owner`) stored, or one inside it."""
+    root = f"{TRACKED_PREFIX}{project_id}/{experiment}/{owner}/"
+    inside = "".join(f"{_quoted(part)}/" for part in folder.split("/") if part)
+    return check_prefix(root + inside)
+
+
+def tracked_key(project_id: int, experiment: int, owner: str, path: str) -> str:
+    """Where one of its files lives; `path` is what its author called it."""
+    return check_key(tracked_prefix(project_id, experiment, owner, path)[:-1])
+
+
+def plain_name(part: str) -> str:
+    """The name that a part of a key stands for: the reverse of how the builders quote it."""
+    return unquote(part, errors="surrogatepass")
 
 
 def tmp_key(token: str, name: str = "data") -> str:

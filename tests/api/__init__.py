@@ -1,0 +1,1 @@
+"""The API, route by route."""
