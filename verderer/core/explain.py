@@ -150,7 +150,8 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
         case Why.CLUSTER_TOO_SMALL:
             return f"asks {amount(r.asked)} in all; the whole cluster has {amount(r.total)}"
         case Why.CAPACITY:
-            return f"asks {amount(r.asked)}; {amount(r.free)} of {amount(r.total)} is free"
+            free = format_quantity(r.free, resource=r.resource)
+            return f"asks {amount(r.asked)}; {free} of {amount(r.total)} is free"
 
 
 def _change(r: Reason) -> str:
