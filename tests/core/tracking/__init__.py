@@ -1,0 +1,1 @@
+"""Searches, names, samples and paths of tracking clients."""
