@@ -1,6 +1,6 @@
 """Realistic rows for pages, screenshots and measurements.
 
-    python -m tests.web.seed postgresql://… [--runs N]
+    python -m tests.web.seed postgresql://… [--runs N] [--objects FOLDER]
 
 brings an empty database to the schema and fills it: three clusters of which one is silent, a sweep
 of two hundred steps under way, a run that failed, one that waits, and a history.
@@ -17,11 +17,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from tests.web.documents import DIGITS, FINETUNE, SWEEP
+from tests.web.outputs import decorate
+from verderer.core.explain import Reason, Why
 from verderer.core.model.ids import make_run_id
+from verderer.objects.config import ObjectsConfig
+from verderer.objects.store import open_store
 from verderer.store.database import Database, Tx, columns
 from verderer.store.migrate import migrate
+from verderer.usecases.passwords import hash_password
 
 GI = 2**30
+PASSWORD = "forest-of-dean-1217"
+"""Everybody's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,22 +421,18 @@ async def fill(
         project["llm"],
         {"cpu": 32_000, "memory": 256 * GI, "nvidia.com/gpu": 8000},
         [
-            {
-                "cluster": "proj-a-gpu",
-                "code": "capacity",
-                "resource": "nvidia.com/gpu",
-                "asked": 8000,
-                "free": 5000,
-                "allocatable": 40000,
-            },
-            {"cluster": "proj-b-tpu", "code": "offline", "since": now.isoformat()},
-            {
-                "cluster": "local",
-                "code": "never",
-                "resource": "nvidia.com/gpu",
-                "asked": 8000,
-                "largest": 0,
-            },
+            Reason(
+                why=Why.CAPACITY,
+                cluster="proj-a-gpu",
+                resource="nvidia.com/gpu",
+                asked=8000,
+                free=5000,
+                total=40_000,
+            ).as_dict(),
+            Reason(why=Why.OFFLINE, cluster="proj-b-tpu", seconds=240).as_dict(),
+            Reason(
+                why=Why.NO_SUCH_RESOURCE, cluster="local", resource="nvidia.com/gpu", asked=8000
+            ).as_dict(),
         ],
     )
     return made
@@ -529,12 +532,16 @@ def _samples(project: dict[str, int]) -> Iterable[Sample]:
     )
 
 
-async def main(dsn: str, history: int) -> None:
+async def main(dsn: str, history: int, objects: str) -> None:
     """Migrate and fill."""
     await migrate(dsn)
     database = await Database.open(dsn)
+    hashed = await hash_password(PASSWORD)
     async with database.transaction() as tx:
-        made = await fill(tx, now=datetime.now(UTC), history=history)
+        now = datetime.now(UTC)
+        made = await fill(tx, now=now, password_hash=hashed, history=history)
+        if objects:
+            await decorate(tx, open_store(ObjectsConfig(url=objects)), made, now=now)
     await database.close()
     for name, run in made.items():
         print(f"{name:16} {run}")
@@ -544,5 +551,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dsn")
     parser.add_argument("--runs", type=int, default=120)
+    parser.add_argument("--objects", default="", help="folder of the object store, for output")
     given = parser.parse_args()
-    asyncio.run(main(given.dsn, given.runs))
+    asyncio.run(main(given.dsn, given.runs, given.objects))

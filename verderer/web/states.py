@@ -1,0 +1,63 @@
+"""How a state looks: one word, one shape and one colour, the same on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from verderer.web.language import N_
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What stands for a state. `shape` names a symbol of the page, `tone` a colour."""
+
+    word: str
+    shape: str
+    tone: str
+
+
+LOOKS: Mapping[str, Look] = MappingProxyType(
+    {
+        "waiting": Look(N_("waiting"), "ring", "wait"),
+        "queued": Look(N_("queued"), "ring", "wait"),
+        "blocked": Look(N_("waiting"), "ring", "wait"),
+        "ready": Look(N_("waiting"), "ring", "wait"),
+        "assigned": Look(N_("starting"), "half", "start"),
+        "starting": Look(N_("starting"), "half", "start"),
+        "active": Look(N_("running"), "disc", "run"),
+        "running": Look(N_("running"), "disc", "run"),
+        "stopping": Look(N_("stopping"), "half", "stop"),
+        "cancelling": Look(N_("cancelling"), "half", "stop"),
+        "succeeded": Look(N_("succeeded"), "check", "good"),
+        "failed": Look(N_("failed"), "cross", "bad"),
+        "lost": Look(N_("lost"), "cross", "bad"),
+        "cancelled": Look(N_("cancelled"), "slash", "off"),
+        "skipped": Look(N_("skipped"), "slash", "off"),
+        "unknown": Look(N_("unknown"), "question", "unsure"),
+        "attention": Look(N_("needs you"), "bang", "warn"),
+        "online": Look(N_("online"), "disc", "good"),
+        "offline": Look(N_("offline"), "question", "unsure"),
+        "disabled": Look(N_("disabled"), "slash", "off"),
+        "never": Look(N_("never connected"), "ring", "wait"),
+    }
+)
+
+ORDER = (
+    "failed",
+    "unknown",
+    "running",
+    "starting",
+    "stopping",
+    "waiting",
+    "succeeded",
+    "cancelled",
+    "skipped",
+)
+"""In which states are counted on a bar: what needs a look comes first."""
+
+
+def look(state: str) -> Look:
+    """The look of any state; what is not known looks unknown."""
+    return LOOKS.get(str(state), LOOKS["unknown"])
