@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, cast
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, Router, get
+from litestar.enums import HttpMethod
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import Method
 
 from verderer.api.errors import MEDIA_TYPE, ProblemDetails
 from verderer.api.gate import all_handlers
@@ -49,6 +53,8 @@ _PAGE_POLICY = (
     "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'none'"
 )
+# The framework's name of `Page[ProjectOut]`.
+_GENERIC = re.compile(rb"Page_[A-Za-z_.]*\.([A-Za-z]+)_")
 _PROBLEM = {
     "description": "A refusal or a failure, as problem details.",
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
@@ -80,6 +86,7 @@ def openapi_config() -> OpenAPIConfig:
                 )
             }
         ),
+        operation_id_creator=_operation_id,
         render_plugins=[_Page()],
         openapi_router=Router(
             "/api/docs",
@@ -101,6 +108,15 @@ async def openapi_document(request: Request[Any, Any, Any]) -> Response[bytes]:
         state.openapi,
         media_type="application/json",
         headers={"Cache-Control": "public, max-age=300"},
+    )
+
+
+def _operation_id(handler: HTTPRouteHandler, method: Method, parts: Sequence[Any]) -> str:
+    """What generated clients call it: `get_projects_name_members`."""
+    del handler
+    words = [str(getattr(part, "name", part)) for part in parts]
+    return "_".join(
+        [HttpMethod(method).value.lower(), *(w for w in words if w not in ("api", "v1"))]
     )
 
 
@@ -126,11 +142,14 @@ def document(app: Litestar) -> dict[str, Any]:
         [ProblemDetails], ref_template="#/components/schemas/{name}"
     )
     drawn["components"]["schemas"] |= schemas
-    return cast("dict[str, Any]", drawn | {"paths": dict(sorted(paths.items()))})
+    whole = msgspec.json.encode(drawn | {"paths": dict(sorted(paths.items()))})
+    return cast("dict[str, Any]", msgspec.json.decode(_GENERIC.sub(rb"\1Page", whole)))
 
 
 def _finish(operation: dict[str, Any], opt: Mapping[str, Any]) -> None:
     """Say what every operation has in common: how it fails, and who may call it."""
+    first, _, rest = operation.get("description", "").partition("\n")
+    operation["summary"], operation["description"] = first, rest.strip()
     responses = operation.setdefault("responses", {})
     responses.pop("400", None)
     responses["default"] = _PROBLEM
