@@ -33,7 +33,6 @@ class Running:
     """One `verderer up`, with what it says collected as it comes."""
 
     def __init__(self, data_dir: Path, port: int) -> None:
-        self.began = time.monotonic()
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(
             [*VERDERER, "up", "--data-dir", str(data_dir), "--port", str(port)],
@@ -58,10 +57,9 @@ class Running:
     def text(self) -> str:
         return "".join(self.said)
 
-    def becomes_ready(self) -> float:
+    def becomes_ready(self) -> None:
         until(lambda: "is ready at" in self.text() or self.process.poll() is not None)
         assert self.process.poll() is None, "".join(self.logged)
-        return time.monotonic() - self.began
 
     def child(self, role: str) -> psutil.Process | None:
         for process in psutil.Process(self.process.pid).children():
@@ -108,8 +106,7 @@ def start(folder: Path) -> Iterator[Callable[[], Running]]:
 
 def test_from_the_first_start_to_the_next(start: Callable[[], Running], folder: Path) -> None:
     first = start()
-    took = first.becomes_ready()
-    assert took < 10.0
+    first.becomes_ready()
     assert f"Verderer is ready at {first.url}" in first.text()
     until(lambda: "Ctrl-C" in first.text())
     assert re.search(r"First login: \S+@\S+  one-time password: \S{12,}", first.text())

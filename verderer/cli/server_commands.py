@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from verderer.cli.lean_start import import_structlog
 from verderer.cli.up.role import COLOURS_VARIABLE, GO_VARIABLE, REFUSED
 from verderer.core.errors import Refusal, VerdererError
 
@@ -74,6 +75,7 @@ def up(
 
     The local cluster runs pipelines' commands as your own user; --no-agent leaves it out.
     """
+    import_structlog()
     from verderer.cli.configuration import load
     from verderer.cli.up.command import Up
     from verderer.cli.up.command import up as run_up
@@ -107,25 +109,37 @@ def down(
 
 def server(config: Config = None, data_dir: DataDir = None) -> None:
     """Answer people, programs and agents; needs a migrated database."""
-    from verderer.cli import roles
 
-    _play("server", config, data_dir, roles.server, uses=("verderer.cli.serving", "uvloop"))
+    def run(settings: Settings) -> None:
+        from verderer.cli import roles
+
+        roles.server(settings)
+
+    _play("server", config, data_dir, run, uses=("verderer.cli.serving", "uvloop"))
 
 
 def scheduler(config: Config = None, data_dir: DataDir = None) -> None:
     """Place work on clusters; of several schedulers one leads."""
-    from verderer.cli import roles
+
+    def run(settings: Settings) -> None:
+        from verderer.cli import roles
+
+        roles.scheduler(settings)
 
     uses = ("verderer.cli.assembly", "verderer.loops.placement", "verderer.loops.janitor", "uvloop")
-    _play("scheduler", config, data_dir, roles.scheduler, uses=uses)
+    _play("scheduler", config, data_dir, run, uses=uses)
 
 
 def agent(config: Config = None, data_dir: DataDir = None) -> None:
     """Run one cluster's work, beside it; dials out and needs no database."""
-    from verderer.cli import roles
+
+    def run(settings: Settings) -> None:
+        from verderer.cli import roles
+
+        roles.agent(settings)
 
     uses = ("verderer.cli.local_agent", "uvloop")
-    _play("agent", config, data_dir, roles.agent, uses=uses, central=False)
+    _play("agent", config, data_dir, run, uses=uses, central=False)
 
 
 def migrate(
@@ -141,10 +155,11 @@ def migrate(
     ] = None,
 ) -> None:
     """Bring the database to this release's schema, make the first administrator, and end."""
-    from verderer.cli import roles
-    from verderer.cli.data_folder import FirstLogin, leave_first_login
 
     def run(settings: Settings) -> None:
+        from verderer.cli import roles
+        from verderer.cli.data_folder import FirstLogin, leave_first_login
+
         roles.migrate(settings)
         made = roles.bootstrap(settings)
         if made is None:
@@ -161,9 +176,13 @@ def migrate(
 
 def postgres(config: Config = None, data_dir: DataDir = None) -> None:
     """Run the embedded database; `up` does this."""
-    from verderer.cli import postgres_role
 
-    _play("postgres", config, data_dir, postgres_role.run, central=False)
+    def run(settings: Settings) -> None:
+        from verderer.cli import postgres_role
+
+        postgres_role.run(settings)
+
+    _play("postgres", config, data_dir, run, central=False)
 
 
 def _play(
@@ -181,6 +200,7 @@ def _play(
     `central` roles are handed the secret key and the database's address, whatever they come
     from. A role that cannot work as configured ends with the code that says so.
     """
+    import_structlog()
     import structlog
 
     from verderer.cli.configuration import load
