@@ -171,3 +171,18 @@ def test_a_key_that_names_no_attempt_is_set_aside() -> None:
     orders = [Order(key="../x", revision=1), GO]
     desired.apply(SyncResponse(epoch=1, revision=1, orders=orders), asked=desired.ask())
     assert (set(desired.orders), desired.unreadable) == ({KEY}, {"../x"})
+
+
+def test_a_set_that_comes_in_parts_is_whole_when_an_answer_brings_nothing_new() -> None:
+    desired = Desired(epoch=1)
+    other = AttemptKey(2, 0, 1)
+    parts = [
+        SyncResponse(epoch=1, revision=1, orders=[GO]),
+        SyncResponse(epoch=1, revision=2, orders=[Order(key=str(other), revision=2)]),
+    ]
+    for part in parts:
+        desired.apply(part, asked=desired.ask())
+        assert not desired.whole
+    desired.apply(SyncResponse(epoch=1, revision=2), asked=desired.ask())
+    assert desired.whole
+    assert set(desired.orders) == {KEY, other}

@@ -52,7 +52,7 @@ async def fetch_orders(session: Session, books: Reconciler, reporter: Reporter) 
             since=desired.revision,
             wait_s=wait_s if desired.whole else 0.0,
         )
-        began = time.monotonic()
+        since, began = desired.revision, time.monotonic()
         try:
             answer = await session.call(session.client.sync(request))
         except VerdererError as error:
@@ -69,7 +69,8 @@ async def fetch_orders(session: Session, books: Reconciler, reporter: Reporter) 
         desired.unreadable.clear()
         # Composing the next request takes a millisecond that what has just come need not wait for.
         await asyncio.sleep(0.001)
-        if answer.orders or answer.full or time.monotonic() - began >= wait_s / 2:
+        news = bool(answer.orders) or answer.revision != since
+        if news or not request.wait_s or time.monotonic() - began >= wait_s / 2:
             backoff.reset()
         else:
             # Answered at once with nothing: a server that does not hold polls must not be hammered.

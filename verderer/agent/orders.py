@@ -69,7 +69,8 @@ class Desired:
     orders: dict[AttemptKey, Order] = field(default_factory=dict)
     revision: int = 0
     whole: bool = False
-    """A full set has been received in this epoch; before it, absence means nothing."""
+    """All orders in force have been received in this epoch; before that, absence means nothing.
+    They come in one answer that says so, or in several, the last of which brings nothing new."""
     unreadable: set[str] = field(default_factory=set)
     """Keys in answers that name no attempt."""
     _asked: int = 0
@@ -97,6 +98,7 @@ class Desired:
         else:
             for key, order in fresh.items():
                 self.orders[key] = self._newer(key, order)
+            self.whole |= not answer.orders and answer.revision == self.revision > 0
             self.revision = max(self.revision, answer.revision)
         self._finished = {key: mark for key, mark in self._finished.items() if mark > asked}
         return changed

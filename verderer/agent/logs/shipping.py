@@ -101,7 +101,7 @@ class Shipper:
         for task in followed.tasks:
             task.cancel()
         for stream in followed.streams:
-            stream.finish()
+            stream.finish(cut_short=True)
             self._uploader.submit(stream)
 
     def _open(self, key: AttemptKey, terms: Launched) -> _Followed:

@@ -126,6 +126,7 @@ class LogStream:
                 break
             except Refusal as error:
                 log.warning("no more output", attempt=str(self.key), reason=error.message)
+                self.finish(cut_short=True)
                 break
             except Fault as error:
                 log.info("output waits", attempt=str(self.key), reason=error.message)
@@ -135,11 +136,17 @@ class LogStream:
         self.finish()
         self._uploads.submit(self)
 
-    def finish(self) -> None:
-        """Nothing follows: what is here is the end."""
+    def finish(self, *, cut_short: bool = False) -> None:
+        """Nothing follows: what is here is the end.
+
+        `cut_short`: the driver has lost the rest. An earlier life may then have stored a part of
+        this chunk that cannot be read again, and it must stand.
+        """
         if self.over:
             return
         self.over = True
+        if self._builder.empty and cut_short:
+            self.sequence += 1
         if not self._builder.empty or not self.sealed:
             self._seal()
         self.sealed[-1].complete = True
@@ -180,13 +187,17 @@ class LogStream:
     def wake_later(self) -> None:
         """See to it that the uploader looks when the growing chunk is next due."""
         due = self._builder.due_s()
-        if self._timer is not None or due is None:
+        if due is None:
             return
-        crowd = max(1.0, self._uploads.growing / self._uploads.limits.many)
+        loop, limits = asyncio.get_running_loop(), self._uploads.limits
         wait = max(0.0, due - time.monotonic())
-        if wait <= self._uploads.limits.flush_after_s:
-            wait *= crowd
-        self._timer = asyncio.get_running_loop().call_later(wait, self._due)
+        if wait <= limits.flush_after_s:
+            wait *= max(1.0, self._uploads.growing / limits.many)
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + wait:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(wait, self._due)
 
     def _due(self) -> None:
         self._timer = None

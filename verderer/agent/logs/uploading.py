@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from verderer.agent.backoff import Backoff
 from verderer.agent.chores import Chores
 from verderer.agent.files.transfers import Transfers, final
 from verderer.agent.journal import Cut, Journal, Shipped
@@ -53,6 +54,7 @@ class Uploader:
 
     def begin(self, chores: Chores) -> None:
         """Start the workers."""
+        self._chores = chores
         for number in range(WORKERS):
             chores.spawn(self._work(), f"log uploader {number}")
 
@@ -140,11 +142,26 @@ class Uploader:
             log.warning("a log's cut is not on record", attempt=cut.key, reason=error.message)
 
     def _known(self, stream: LogStream, one: Sealed, *, complete: bool) -> None:
-        key = str(stream.key)
-        if key in self._journal.live:
-            self._journal.note(
-                Shipped(key, stream.replica, one.sequence, one.until, one.chunk.end, complete)
-            )
+        silent = not one.sequence and not one.chunk.data and not one.chunk.gaps
+        if silent or str(stream.key) not in self._journal.live:
+            self._acknowledged(stream, one.until, complete=complete)
+        else:
+            self._chores.spawn(self._settle(stream, one, complete), f"log {stream.key} stored")
+
+    async def _settle(self, stream: LogStream, one: Sealed, complete: bool) -> None:
+        """Have it on record before the driver is told to let go of the bytes."""
+        record = Shipped(
+            str(stream.key), stream.replica, one.sequence, one.until, one.chunk.end, complete
+        )
+        backoff = Backoff()
+        while True:
+            try:
+                await self._journal.write(record)
+            except Fault as error:
+                log.warning("a stored log is not on record", attempt=record.key, reason=str(error))
+                await backoff.wait()
+            else:
+                break
         self._acknowledged(stream, one.until, complete=complete)
 
     async def _put(self, stream: LogStream, sequence: int, chunk: Chunk) -> None:
