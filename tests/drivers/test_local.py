@@ -290,9 +290,9 @@ async def test_a_stop_wins_over_a_start_that_is_on_its_way(local: LocalRig) -> N
 
 
 async def test_a_stop_is_remembered_over_a_restart(local: LocalRig) -> None:
-    order = local.order(Work.STUBBORN)
+    order = local.program(script="trap '' TERM; echo deaf; while true; do sleep 0.1; done")
     await begin(local.driver, order)
-    await until_running(local.driver, order.key)
+    assert (await anext(local.driver.logs(order.key, replica=0, after=0))).data == b"deaf\n"
     await local.driver.stop(order.key, grace_s=600)
     await local.restart()
     assert (await seen(local.driver, order.key)).state is AttemptState.STOPPING  # type: ignore[union-attr]

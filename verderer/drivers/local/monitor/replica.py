@@ -8,6 +8,7 @@ import time
 
 from verderer.drivers.local.monitor import endings, kernel
 from verderer.drivers.local.monitor.launch import launch
+from verderer.drivers.local.monitor.spool import READ_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from verderer.drivers.local.monitor.launch import Program
     from verderer.drivers.local.monitor.spool import LogWriter
 
-_CHUNK = 1 << 16
 CLOSED = -1
 
 
@@ -62,7 +62,7 @@ class Replica:
 
     def hear(self) -> None:
         """Read what the child said about its start: nothing, when all is well."""
-        said = os.read(self.trouble_pipe, _CHUNK).decode("utf-8", "replace").split("\0")
+        said = os.read(self.trouble_pipe, READ_BYTES).decode("utf-8", "replace").split("\0")
         os.close(self.trouble_pipe)
         self.trouble_pipe = CLOSED
         if len(said) == 3:
@@ -77,7 +77,7 @@ class Replica:
     def pump(self) -> bool:
         """Move what is in the pipe into the log; False when there was nothing to move."""
         try:
-            data = os.read(self.output, _CHUNK)
+            data = os.read(self.output, READ_BYTES)
         except BlockingIOError:
             return False
         if data:

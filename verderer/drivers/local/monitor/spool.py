@@ -19,6 +19,8 @@ SPOOL = "spool"
 SPACE = "space"
 REASONS = {SPOOL: "spool full", SPACE: "no space left on the disk"}
 
+READ_BYTES = 1 << 16
+"""The most that is read from a program at a time, and so the room that there must be."""
 PATIENCE_S = 5.0
 """How long a full spool holds the program back before its output is dropped."""
 _RETRY_MS = 200
@@ -43,6 +45,7 @@ class LogWriter:
         self._directory = directory
         self._limit = limit
         self._segment_bytes = max(1, min(SEGMENT_BYTES, limit // 4))
+        self._headroom = min(READ_BYTES, self._segment_bytes)
         self._log = -1
         self._index = -1
         self._size = 0
@@ -53,7 +56,7 @@ class LogWriter:
 
     def wants(self, now: float) -> bool:
         """Whether to read on: False while waiting a little for room. `now` is monotonic."""
-        if self._room(1):
+        if self._room(self._headroom):
             self._full_since = None
             return True
         if self._full_since is None:
@@ -62,7 +65,7 @@ class LogWriter:
 
     def write(self, data: bytes, unix_ms: int) -> None:
         """Keep `data`, or count it as lost. Never raises for a full disk."""
-        if not self._room(len(data)):
+        if not self._room(max(len(data), self._headroom)):
             self._lose(len(data), SPOOL)
             return
         if self.hole == SPACE and unix_ms < self._retry_at_ms:
