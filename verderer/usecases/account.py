@@ -33,7 +33,7 @@ async def read_account(ctx: Context, actor: Actor) -> Account:
     _person(actor, Action.SELF_READ)
     async with ctx.db.reading() as connection:
         user = await people.user_by_id(connection, actor.id)
-        mine = await projects.names(actor.scope, connection, sorted(actor.roles))
+        mine = await projects.names(connection, actor.scope, sorted(actor.roles))
     return Account(user, {name: actor.roles[project] for project, name in mine.items()})
 
 

@@ -40,7 +40,7 @@ async def list_projects(
     """Those that the actor may see, by name, beginning behind the name `after`."""
     require(actor, Action.PROJECT_LIST)
     async with ctx.db.reading() as connection:
-        return await views.visible(actor.scope, connection, after=after, limit=limit)
+        return await views.visible(connection, actor.scope, after=after, limit=limit)
 
 
 async def read_project(ctx: Context, actor: Actor, name: str) -> Project:
@@ -54,7 +54,7 @@ async def list_members(
     """Its members by e-mail address, beginning behind the address `after`."""
     project = await _named(ctx, actor, name, Action.PROJECT_READ)
     async with ctx.db.reading() as connection:
-        return await views.members(actor.scope, connection, project.id, after=after, limit=limit)
+        return await views.members(connection, actor.scope, project.id, after=after, limit=limit)
 
 
 async def put_member(ctx: Context, actor: Actor, name: str, *, email: str, role: Role) -> Member:
@@ -107,7 +107,7 @@ async def remove_member(ctx: Context, actor: Actor, name: str, *, email: str) ->
 
 async def _named(ctx: Context, actor: Actor, name: str, action: Action) -> Project:
     async with ctx.db.reading() as connection:
-        project = await views.by_name(actor.scope, connection, name)
+        project = await views.by_name(connection, actor.scope, name)
     require(actor, action, project=project.id)
     return project
 

@@ -53,7 +53,7 @@ async def list_users(ctx: Context, actor: Actor, *, after: str = "", limit: int 
     """Accounts by e-mail address, beginning behind the address `after`."""
     require(actor, Action.USER_MANAGE)
     async with ctx.db.reading() as connection:
-        return await views.visible(actor.scope, connection, after=after, limit=limit)
+        return await views.visible(connection, actor.scope, after=after, limit=limit)
 
 
 async def read_user(ctx: Context, actor: Actor, email: str) -> User:

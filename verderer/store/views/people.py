@@ -17,7 +17,7 @@ _LIST = """
 """
 
 
-async def visible(scope: Scope, tx: Tx, *, after: str = "", limit: int = 50) -> list[User]:
+async def visible(tx: Tx, scope: Scope, *, after: str = "", limit: int = 50) -> list[User]:
     """Users by e-mail address, beginning behind the address `after`."""
     rows = await tx.fetch(_LIST, scope.everything, list(scope.projects), after, limit)
     return [User(**row) for row in rows]

@@ -26,13 +26,13 @@ _MEMBERS = """
 """
 
 
-async def visible(scope: Scope, tx: Tx, *, after: str = "", limit: int = 50) -> list[Project]:
+async def visible(tx: Tx, scope: Scope, *, after: str = "", limit: int = 50) -> list[Project]:
     """Those that the reader may see, by name, beginning behind the name `after`."""
     rows = await tx.fetch(_LIST, scope.everything, list(scope.projects), after, limit)
     return [Project(**row) for row in rows]
 
 
-async def by_name(scope: Scope, tx: Tx, name: str) -> Project:
+async def by_name(tx: Tx, scope: Scope, name: str) -> Project:
     """One of them.
 
     Raises:
@@ -44,14 +44,14 @@ async def by_name(scope: Scope, tx: Tx, name: str) -> Project:
     return Project(**row)
 
 
-async def names(scope: Scope, tx: Tx, projects: list[int]) -> dict[int, str]:
+async def names(tx: Tx, scope: Scope, projects: list[int]) -> dict[int, str]:
     """Names by id, of those that exist and that the reader may see."""
     rows = await tx.fetch(_NAMES, scope.everything, list(scope.projects), projects)
     return {row["id"]: row["name"] for row in rows}
 
 
 async def members(
-    scope: Scope, tx: Tx, project: int, *, after: str = "", limit: int = 50
+    tx: Tx, scope: Scope, project: int, *, after: str = "", limit: int = 50
 ) -> list[Member]:
     """Its members by e-mail address, beginning behind the address `after`."""
     if not scope.sees(project):
