@@ -6,6 +6,7 @@ DEV := $(VENV)/.dev
 DEMO := $(VENV)/.demo
 UV := $(BIN)/uv
 PYTEST_WORKERS ?= 2
+export PATH := $(CURDIR)/.cache/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench testbed lock lint types rooms docs clean
@@ -45,6 +46,19 @@ rooms: $(DEV)
 
 check: lint types rooms ## lint, types, import rules, house and core tests: under a minute
 	$(BIN)/pytest tests/house tests/core
+
+test: check testbed ## everything that this machine can run; says at its end what was skipped
+	$(BIN)/pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup --ignore tests/house --ignore tests/core
+
+testbed: ## real peers for the tests: a browser, an S3 server
+	testbeds/browser.sh
+	testbeds/s3.sh
+
+demo: $(DEMO) ## start the platform and train a model with it
+	$(BIN)/python examples/digits/demo.py
+
+bench: $(DEV) ## measure; figures beside the limits of this machine
+	$(BIN)/python -m bench
 
 clean: ## remove the environment and caches, never data
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

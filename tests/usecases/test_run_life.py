@@ -92,7 +92,7 @@ async def test_a_failure_is_retried_then_skips_what_needed_it_but_not_the_cleani
     assert (await world.step_states(run.run))["left"] == "ready"
     again = await world.place()
     assert again.placed == 0
-    assert again.wake_at is not None, "the second attempt pauses first"
+    assert again.wake_in_s is not None, "the second attempt pauses first"
     async with world.ctx.db.transaction() as tx:
         await tx.execute("UPDATE queue SET not_before = now(), xid = pg_current_xact_id()")
     await world.place()

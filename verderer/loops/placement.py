@@ -43,8 +43,8 @@ async def _place(ctx: Context, epoch: int, tick_s: float) -> None:
                 continue
             if done.more:
                 continue
-            if done.wake_at is not None:
-                wait_s = min(wait_s, max(0.0, done.wake_at - ctx.clock().timestamp()))
+            if done.wake_in_s is not None:
+                wait_s = min(wait_s, done.wake_in_s)
             try:
                 async with asyncio.timeout(wait_s):
                     await news.wait()

@@ -69,16 +69,19 @@ class Snapshot:
         """Steps that may be placed now, stale entries included."""
         return sum(len(lane) for lane in self.lanes.values())
 
-    async def advance(self, tx: Tx) -> int:
-        """Take in what was queued since the last call; return how many entries were new."""
+    async def advance(self, tx: Tx, *, now: float) -> int:
+        """Take in what was queued since the last call; return how many entries were new.
+
+        `now` is in seconds of a clock that never jumps, the same as for `wake_later`.
+        """
         entries, horizon = await queue.since(tx, self._since_xid)
         fresh = [e for e in entries if self._recent.get(e.step) != e.xid]
         await self._learn_shapes(tx, fresh)
         for entry in fresh:
-            if entry.not_before is None:
+            if entry.due_in_s is None:
                 self._queue(entry)
             else:
-                heapq.heappush(self._later, (entry.not_before.timestamp(), entry.step, entry))
+                heapq.heappush(self._later, (now + entry.due_in_s, entry.step, entry))
         self._since_xid = horizon
         # Only rows at or above the horizon will be read again.
         self._recent = {e.step: e.xid for e in entries if e.xid >= horizon}
@@ -99,7 +102,7 @@ class Snapshot:
         ]
 
     def wake_later(self, now: float) -> float | None:
-        """Queue what has paused long enough; return when (Unix time) the next one is due."""
+        """Queue what has paused long enough; return when the next one is due."""
         while self._later and self._later[0][0] <= now:
             self._queue(heapq.heappop(self._later)[2])
         return self._later[0][0] if self._later else None

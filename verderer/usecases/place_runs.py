@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from verderer.core.explain import Reason, Why
 from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.placement import LaneKey, Plan, place
 from verderer.store.snapshot import Snapshot
-from verderer.store.tables import audit, holds, orders, runs
+from verderer.store.tables import audit, holds, orders, queue, runs
 from verderer.usecases.context import Context
 
 LEASE = "placement"
@@ -28,8 +29,8 @@ class Round:
     waiting: int
     more: bool
     """Come again at once."""
-    wake_at: float | None
-    """Unix time when the next paused step is due."""
+    wake_in_s: float | None
+    """Until the next paused step is due."""
 
 
 class Placer:
@@ -49,18 +50,20 @@ class Placer:
             Conflict: the lease is lost; nothing was written, and this term is over.
             Fault: PostgreSQL did not answer; call again.
         """
-        now = self._ctx.clock().timestamp()
+        # Pauses are measured by the database and waited for by a clock that never jumps.
+        now = time.monotonic()
         async with self._ctx.db.reading() as tx:
-            await self.snapshot.advance(tx)
+            await self.snapshot.advance(tx, now=now)
             wake_at = self.snapshot.wake_later(now)
             if len(self.snapshot) or self._told:
                 await self.snapshot.look_around(tx)
         plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST)
-        placed = await self._write(plan, now) if plan.assignments else 0
+        placed = await self._write(plan) if plan.assignments else 0
         await self._explain(plan, now)
-        return Round(placed, len(self.snapshot), plan.more, wake_at)
+        wake_in_s = None if wake_at is None else max(0.0, wake_at - now)
+        return Round(placed, len(self.snapshot), plan.more, wake_in_s)
 
-    async def _write(self, plan: Plan, now: float) -> int:
+    async def _write(self, plan: Plan) -> int:
         lanes = self.snapshot.lanes
         proposals = [
             orders.Proposal(a.step, a.cluster, lanes[a.lane].shape.total) for a in plan.assignments
@@ -72,23 +75,29 @@ class Placer:
             begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
             await runs.count(tx, begun)
             await audit.add(tx, _ACTOR, [_entry(o) for o in applied.ordered])
-        self._settle(plan, applied, now)
+        await self._settle(plan, applied)
         topics = {f"cluster:{o.cluster}" for o in applied.ordered}
         topics |= {f"run:{o.run}" for o in applied.ordered}
         topics |= {f"project:{project}" for project, _ in begun}
         self._ctx.wakeups.wake(topics)
         return len(applied.ordered)
 
-    def _settle(self, plan: Plan, applied: orders.Applied, now: float) -> None:
-        """Take what was proposed out of the lanes; put back what found no room.
+    async def _settle(self, plan: Plan, applied: orders.Applied) -> None:
+        """Take what was proposed out of the lanes; put back what could not be written.
 
-        What was neither written nor refused has left the queue, or is being cancelled right now;
-        if that is undone, the row comes again under a new transaction.
+        What was neither written nor refused has left the queue, as a rule. A row that somebody
+        held at that moment, and let go unchanged, is still there and waits again.
         """
         for assignment in plan.assignments:
             self.snapshot.lanes[assignment.lane].drop_head(1)
         lane_of = {a.step: a.lane for a in plan.assignments}
-        for step in applied.no_room:
+        back = set(applied.no_room)
+        passed = lane_of.keys() - back - {o.step for o in applied.ordered}
+        if passed:
+            async with self._ctx.db.reading() as tx:
+                back |= set(await queue.still_there(tx, sorted(passed)))
+        now = self._ctx.clock().timestamp()
+        for step in sorted(back):
             self.snapshot.put_back(lane_of[step], [step], now)
 
     async def _explain(self, plan: Plan, now: float) -> None:

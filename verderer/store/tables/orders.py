@@ -30,7 +30,6 @@ _TAKE = """
         SELECT q.step_id, u.cluster_id
           FROM unnest($1::bigint[], $2::int[]) AS u (step_id, cluster_id)
           JOIN queue AS q USING (step_id)
-         WHERE q.not_before IS NULL OR q.not_before <= now()
            FOR UPDATE OF q SKIP LOCKED),
     taken AS (
         DELETE FROM queue AS q USING wanted AS w

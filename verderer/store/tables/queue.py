@@ -19,9 +19,11 @@ _ADD = """
 _COPIED = ("step_id", "run_id", "project_id", "shape_id")
 _DROP_RUN = "DELETE FROM queue WHERE run_id = $1"
 _SINCE = """
-    SELECT step_id, run_id, project_id, shape_id, priority, not_before, ready_at, xid
+    SELECT step_id, run_id, project_id, shape_id, priority,
+           extract(epoch FROM not_before - now())::float8 AS due_in_s, ready_at, xid
       FROM queue WHERE xid >= $1 ORDER BY xid, step_id
 """
+_STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"
 _HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon"
 
 
@@ -54,6 +56,11 @@ async def drop_run(tx: Tx, run: int) -> None:
     await tx.execute(_DROP_RUN, run)
 
 
+async def still_there(tx: Tx, steps: Sequence[int]) -> list[int]:
+    """Those of `steps` that wait in the queue."""
+    return [row["step_id"] for row in await tx.fetch(_STILL, steps)]
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A queued step as its reader sees it."""
@@ -63,7 +70,8 @@ class Entry:
     project: int
     shape: int
     priority: int
-    not_before: datetime | None
+    due_in_s: float | None
+    """Seconds, by the database's clock, until it may be placed; None: at once."""
     ready_at: datetime
     xid: int
 
