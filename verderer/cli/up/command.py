@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ from verderer.core.errors import Refusal
 from verderer.settings import Settings
 from verderer.telemetry import logs
 
+_PORT_FREES_WITHIN_S = 1.0
+"""The server of an `up` that was killed an instant ago is still being taken down."""
 _IN_USE_HINT = "stop what uses it, or choose another with --port"
 
 
@@ -87,17 +91,23 @@ async def _supervise(stages: list[list[RoleSpec]], stream: LogStream, settings: 
 def _check_port(settings: Settings) -> None:
     """Refuse a taken port now: its owner might even answer that it is ready in our place."""
     host, port = settings.server.host, settings.server.port
-    try:
-        address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(address[0], address[1]) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address[4])
-    except OSError as e:
-        raise Refusal(
-            f"cannot listen on {host}:{port}: {e.strerror or e}",
-            hint=_IN_USE_HINT,
-            code="port",
-        ) from e
+    deadline = time.monotonic() + _PORT_FREES_WITHIN_S
+    while True:
+        try:
+            address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0]
+            with socket.socket(address[0], address[1]) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address[4])
+        except OSError as e:
+            if e.errno == errno.EADDRINUSE and time.monotonic() < deadline:
+                time.sleep(0.05)
+                continue
+            raise Refusal(
+                f"cannot listen on {host}:{port}: {e.strerror or e}",
+                hint=_IN_USE_HINT,
+                code="port",
+            ) from e
+        return
 
 
 def _welcome(settings: Settings) -> None:
