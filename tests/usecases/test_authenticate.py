@@ -275,11 +275,11 @@ async def test_what_was_looked_up_before_a_change_is_not_remembered_after_it() -
     generation = memory.generation
     memory.heard("auth")
     memory.put(b"k", SYSTEM, generation=generation)
-    assert memory.get(b"k") is None
+    assert memory.get(b"k", "") is None
     memory.put(b"k", SYSTEM, generation=memory.generation)
-    assert memory.get(b"k") is SYSTEM
+    assert memory.get(b"k", "") is SYSTEM
     memory.heard("queue")
-    assert memory.get(b"k") is SYSTEM
+    assert memory.get(b"k", "") is SYSTEM
 
 
 def test_the_memory_lasts_half_a_second_and_stays_small() -> None:
@@ -287,9 +287,9 @@ def test_the_memory_lasts_half_a_second_and_stays_small() -> None:
     memory = KnownActors(now=lambda: now)
     memory.put(b"k", SYSTEM, generation=0)
     now = 0.49
-    assert memory.get(b"k") is SYSTEM
+    assert memory.get(b"k", "") is SYSTEM
     now = 0.51
-    assert memory.get(b"k") is None
+    assert memory.get(b"k", "") is None
     for n in range(25_000):
         memory.put(str(n).encode(), SYSTEM, generation=0)
     assert len(memory._known) <= 10_000

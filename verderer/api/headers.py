@@ -11,18 +11,17 @@ _ALWAYS = (
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", _POLICY),
 )
+_OF_THE_API = (*_ALWAYS, (b"cache-control", b"no-store"))
 
 
 async def add_headers(message: Message, scope: Scope) -> None:
     """Add what the handler did not set itself; private answers are not cached."""
     if message["type"] != "http.response.start":
         return
-    headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
-    given = {name.lower() for name, _ in headers}
-    headers.extend(pair for pair in _ALWAYS if pair[0] not in given)
-    if b"content-security-policy" not in given:
-        headers.append((b"content-security-policy", _POLICY))
-    if b"cache-control" not in given and scope.get("path", "").startswith("/api/"):
-        headers.append((b"cache-control", b"no-store"))
+    headers = list(message.get("headers", ()))
+    wanted = _OF_THE_API if scope["path"].startswith("/api/") else _ALWAYS
+    given = {name for name, _ in headers}
+    headers.extend([pair for pair in wanted if pair[0] not in given])
     message["headers"] = headers

@@ -41,6 +41,9 @@ class TokenKind(StrEnum):
     STEP = "vrd_t_"  # of one running attempt
 
 
+_KINDS = {kind.value: kind for kind in TokenKind}
+
+
 @dataclass(frozen=True, slots=True)
 class StepClaim:
     """What a step's token says."""
@@ -63,14 +66,10 @@ def make_token(kind: TokenKind, secret: bytes) -> str:
 
 def kind_of(token: str) -> TokenKind | None:
     """Which kind `token` claims to be; None when nothing of ours looks like it."""
-    if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
+    kind = _KINDS.get(token[:6])
+    if kind is None or len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         return None
-    for kind in TokenKind:
-        if token.startswith(kind):
-            if kind is TokenKind.STEP or _RANDOM.fullmatch(token, len(kind)):
-                return kind
-            return None
-    return None
+    return kind if kind is TokenKind.STEP or _RANDOM.fullmatch(token, 6) else None
 
 
 def hash_token(token: str) -> bytes:

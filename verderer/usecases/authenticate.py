@@ -34,12 +34,12 @@ async def authenticate(
     if kind is None or not allowed or (bearer and session):
         raise refused(given=bool(token))
     key = hash_token(token)
-    actor = ctx.known.get(key)
+    actor = ctx.known.get(key, origin)
     if actor is None:
         generation = ctx.known.generation
-        actor = await _look_up(ctx, kind, token, key)
+        actor = replace(await _look_up(ctx, kind, token, key), origin=origin)
         ctx.known.put(key, actor, generation=generation)
-    return replace(actor, origin=origin) if origin else actor
+    return actor
 
 
 def refused(*, given: bool) -> NotAuthenticated:

@@ -21,7 +21,7 @@ class KnownActors:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._known: dict[bytes, tuple[Actor, float]] = {}
+        self._known: dict[tuple[bytes, str], tuple[Actor, float]] = {}
         self._generation = 0
 
     def heard(self, topic: str) -> None:
@@ -30,9 +30,9 @@ class KnownActors:
             self._known.clear()
             self._generation += 1
 
-    def get(self, key: bytes) -> Actor | None:
-        """The actor, if it was looked up within the last half second."""
-        found = self._known.get(key)
+    def get(self, key: bytes, origin: str) -> Actor | None:
+        """The actor at `origin`, if it was looked up within the last half second."""
+        found = self._known.get((key, origin))
         return found[0] if found is not None and self._now() < found[1] else None
 
     @property
@@ -46,4 +46,4 @@ class KnownActors:
             return
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[key] = (actor, self._now() + _KEEP_S)
+        self._known[key, actor.origin] = (actor, self._now() + _KEEP_S)
