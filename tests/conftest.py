@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.rig.folders import reachable_folder
@@ -13,6 +14,12 @@ from tests.rig.postgres import own_database
 from tests.rig.rows import Rows
 from verderer.store.database import Database
 from verderer.store.embedded.launcher import EmbeddedPostgres, Launch
+
+# A shared machine is slow when it likes: that says nothing about the code under test.
+hypothesis.settings.register_profile(
+    "shared-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared-machine")
 
 
 @pytest.fixture(scope="session")
