@@ -14,7 +14,7 @@ from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptKey, AttemptState, EndCause
 from verderer.drivers.contract import Driver, LogPiece, Observed, Order
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 RUN = 0x1234_5678_9ABC
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -232,35 +233,32 @@ async def test_a_failing_replica_ends_the_others(local: LocalRig) -> None:
     assert end.message == "replica 1 of 3: exit code 7"
 
 
-async def test_gpus_are_handed_out_and_come_back(tmp_path: Path) -> None:
+async def test_gpus_are_handed_out_and_come_back(make_local: Callable[..., LocalRig]) -> None:
     found = gpus.parse_list(
         "".join(f"GPU {i}: H200 (UUID: GPU-0000000{i}-0000)\n" for i in range(3))
     )
-    local = LocalRig(tmp_path / "root", find_devices=lambda: found)
+    local = make_local(find_devices=lambda: found)
     wish = {"requests": Resources.of({"nvidia.com/gpu": 1000})}
     first = local.program(script="echo $CUDA_VISIBLE_DEVICES; sleep 600", nodes=2, **wish)
     second = local.program(script="echo $CUDA_VISIBLE_DEVICES", **wish)
     third = local.program(command=("true",), **wish)
-    try:
-        await begin(local.driver, first)
-        await local.restart()
-        assert local.driver._roster.busy_devices() == []  # not opened yet
-        await local.driver.observe()
-        assert local.driver._roster.busy_devices() == ["0", "1"]
-        await begin(local.driver, second)
-        await until_over(local.driver, second.key)
-        assert joined(await read_all(local.driver, second.key)) == b"2\n"
-        with pytest.raises(Fault, match="1 of 3"):
-            await begin(local.driver, local.program(command=("true",), nodes=2, **wish))
-        await local.driver.stop(first.key, grace_s=0)
-        await until_over(local.driver, first.key)
-        await begin(local.driver, third)
-        await until_over(local.driver, third.key)
-        [node] = await local.driver.nodes()
-        assert node.allocatable.get("nvidia.com/gpu") == 3000
-        assert node.labels["verderer.dev/accelerator"] == "H200"
-    finally:
-        await local.end()
+    await begin(local.driver, first)
+    await local.restart()
+    assert local.driver._roster.busy_devices() == []  # not opened yet
+    await local.driver.observe()
+    assert local.driver._roster.busy_devices() == ["0", "1"]
+    await begin(local.driver, second)
+    await until_over(local.driver, second.key)
+    assert joined(await read_all(local.driver, second.key)) == b"2\n"
+    with pytest.raises(Fault, match="1 of 3"):
+        await begin(local.driver, local.program(command=("true",), nodes=2, **wish))
+    await local.driver.stop(first.key, grace_s=0)
+    await until_over(local.driver, first.key)
+    await begin(local.driver, third)
+    await until_over(local.driver, third.key)
+    [node] = await local.driver.nodes()
+    assert node.allocatable.get("nvidia.com/gpu") == 3000
+    assert node.labels["verderer.dev/accelerator"] == "H200"
 
 
 async def test_a_declared_capacity_is_what_is_offered(tmp_path: Path) -> None:
@@ -328,9 +326,11 @@ async def test_an_order_that_nobody_claimed_is_started_by_the_next_life(local: L
     assert joined(await read_all(local.driver, order.key)) == b"once\n"
 
 
-async def test_what_a_spawner_cannot_start_is_given_up(tmp_path: Path) -> None:
+async def test_what_a_spawner_cannot_start_is_given_up(
+    make_local: Callable[..., LocalRig],
+) -> None:
     now = [0.0]
-    local = LocalRig(tmp_path / "root", clock=lambda: now[0])
+    local = make_local(clock=lambda: now[0])
     await local.driver.observe()
     local.driver._roster._spawner.send = lambda key: None  # type: ignore[method-assign]
     order = local.program(command=("true",))
@@ -342,7 +342,6 @@ async def test_what_a_spawner_cannot_start_is_given_up(tmp_path: Path) -> None:
     assert observed is not None
     assert observed.end is not None
     assert observed.end.cause is EndCause.START
-    await local.end()
 
 
 async def test_changed_wakes_at_once_when_a_program_ends(local: LocalRig) -> None:

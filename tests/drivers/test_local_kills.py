@@ -71,7 +71,7 @@ def agents(tmp_path: Path) -> Iterator[Callable[[], Agent]]:
     made: list[Agent] = []
 
     def make() -> Agent:
-        made.append(Agent(tmp_path / "root"))
+        made.append(Agent(tmp_path / "root0"))
         return made[-1]
 
     yield make

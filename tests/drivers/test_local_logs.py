@@ -8,7 +8,7 @@ import hashlib
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -200,9 +200,9 @@ async def test_a_hundred_megabytes_arrive_as_they_were(local: LocalRig) -> None:
 
 
 async def test_a_program_that_nobody_reads_ends_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_local: Callable[..., LocalRig],
 ) -> None:
-    local = LocalRig(tmp_path / "root", spool_bytes=MIB)
+    local = make_local(spool_bytes=MIB)
     order = local.program(script="head -c 5000000 /dev/zero")
     await begin(local.driver, order)
     observed = await until_over(local.driver, order.key)
@@ -211,7 +211,6 @@ async def test_a_program_that_nobody_reads_ends_all_the_same(
     check_whole(pieces, b"\0" * 5_000_000)
     assert pieces[-1].reason == "spool full"
     assert len(joined(pieces)) <= MIB
-    await local.end()
 
 
 async def test_a_follower_sees_output_within_a_second(local: LocalRig) -> None:
@@ -254,7 +253,7 @@ async def test_two_hundred_idle_steps_cost_next_to_nothing(local: LocalRig) -> N
 
 
 async def test_a_full_disk_costs_output_and_nothing_else(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, request: pytest.FixtureRequest, make_local: Callable[..., LocalRig]
 ) -> None:
     root = tmp_path / "small"
     root.mkdir()
@@ -264,7 +263,7 @@ async def test_a_full_disk_costs_output_and_nothing_else(
     if mounted.returncode != 0:
         pytest.skip("NOT TESTED: a small file system cannot be mounted here")
     request.addfinalizer(lambda: subprocess.run(["umount", "-l", str(root)], check=True))
-    local = LocalRig(root)
+    local = make_local(root)
     order = local.program(script="head -c 10000000 /dev/zero; exit 3")
     await begin(local.driver, order)
     end = (await until_over(local.driver, order.key)).end
@@ -273,4 +272,3 @@ async def test_a_full_disk_costs_output_and_nothing_else(
     pieces = await read_all(local.driver, order.key)
     check_whole(pieces, b"\0" * 10_000_000)
     assert pieces[-1].reason == "no space left on the disk"
-    await local.end()
