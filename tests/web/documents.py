@@ -10,15 +10,15 @@ metadata:
   labels:
     team: vision
 parameters:
-  - name: epochs
+  epochs:
     type: int
-    default: "30"
+    default: 30
     description: How often the training looks at every picture
 steps:
   - name: fetch
     command: [python, fetch.py]
     outputs:
-      - { name: pictures, path: pictures.npz }
+      pictures: pictures.npz
   - name: features
     needs: [fetch]
     command: [python, features.py]
@@ -45,11 +45,8 @@ metadata:
   labels:
     team: vision
 parameters:
-  - name: epochs
-    type: int
-    default: "12"
-  - name: dataset
-    default: digits
+  epochs: 12
+  dataset: { default: digits, choices: [digits, fashion] }
 steps:
   - name: prepare
     command: [python, prepare.py]

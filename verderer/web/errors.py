@@ -71,6 +71,9 @@ SENTENCES = {
     "weak_password": N_("Choose another password."),
     "too_many": N_("Too many attempts. Wait a few minutes."),
     "not_authenticated": N_("Log in first."),
+    "cross_site": N_("This form was sent from another site."),
+    "wrong_host": N_("This server is not known by that name."),
+    "illegal_move": N_("Its present state does not allow that. Somebody else may have been first."),
 }
 
 

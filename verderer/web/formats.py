@@ -129,3 +129,28 @@ def _importance(pair: tuple[str, int]) -> tuple[int, str]:
 def iso(at: datetime | None) -> str:
     """For the `datetime` attribute."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds") if at else ""
+
+
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser(agent: str) -> str:
+    """`Firefox · Linux` out of what a browser calls itself, or its first words."""
+    name = next((known for mark, known in _BROWSERS if mark in agent), "")
+    system = next((known for mark, known in _SYSTEMS if mark in agent), "")
+    return " · ".join(part for part in (name, system) if part) or agent[:60] or "–"

@@ -16,12 +16,12 @@ from typing import Final
 from verderer.store.views.steps import Edge, Shown, StepRow
 from verderer.web.states import ORDER
 
-NODE_WIDTH: Final = 184
+NODE_WIDTH: Final = 164
 NODE_HEIGHT: Final = 44
 LANE_HEIGHT: Final = 12
-COLUMN_GAP: Final = 52
-ROW_GAP: Final = 12
-MARGIN: Final = 8
+COLUMN_GAP: Final = 36
+ROW_GAP: Final = 10
+MARGIN: Final = 4
 COLLAPSE_ABOVE: Final = 60
 _SWEEPS: Final = 4
 

@@ -16,7 +16,7 @@ from litestar.enums import MediaType
 from markupsafe import Markup
 
 from verderer.core.model.ids import run_id_text
-from verderer.web import formats, states, visitor
+from verderer.web import formats, graph, states, visitor
 from verderer.web.formats import Formats
 from verderer.web.language import NAMES, Language
 from verderer.web.parts import Parts
@@ -104,6 +104,7 @@ def _environment(parts: Parts, language: Language) -> Environment:
     made.install_gettext_translations(language.words, newstyle=True)  # type: ignore[attr-defined]
     says = Formats(language)
     made.filters.update(
+        t=language.gettext,
         ago=says.ago,
         moment=says.moment,
         span=says.span,
@@ -111,6 +112,7 @@ def _environment(parts: Parts, language: Language) -> Environment:
         size=says.size,
         asked=says.asked,
         iso=formats.iso,
+        browser=formats.browser,
         id=run_id_text,
         query=_query,
         quoted=lambda text: quote(str(text), safe=""),
@@ -119,7 +121,10 @@ def _environment(parts: Parts, language: Language) -> Environment:
     made.globals.update(
         asset=parts.assets.url,
         icon=parts.assets.icon,
+        bar_order=states.BAR,
         look=states.look,
+        event=states.event,
+        node_width=graph.NODE_WIDTH,
         says=says,
         languages=NAMES,
         version=parts.version,

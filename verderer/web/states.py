@@ -57,7 +57,39 @@ ORDER = (
 )
 """In which states are counted on a bar: what needs a look comes first."""
 
+BAR = ("succeeded", "failed", "lost", "unknown", "stopping", "running", "starting")
+"""From left to right on a bar that fills up; the rest of it is what has not begun."""
+
 
 def look(state: str) -> Look:
     """The look of any state; what is not known looks unknown."""
     return LOOKS.get(str(state), LOOKS["unknown"])
+
+
+_EVENTS = {
+    "run.submitted": N_("run submitted"),
+    "run.queued": N_("run queued"),
+    "run.running": N_("run began"),
+    "run.retried": N_("run retried"),
+    "run.cancelling": N_("cancel asked for"),
+    "run.cancelled": N_("run cancelled"),
+    "run.succeeded": N_("run succeeded"),
+    "run.failed": N_("run failed"),
+    "step.skipped": N_("step skipped"),
+    "step.cancelled": N_("step cancelled"),
+    "step.failed": N_("step failed"),
+    "step.succeeded": N_("step succeeded"),
+    "attempt.assigned": N_("attempt given to a cluster"),
+    "attempt.starting": N_("attempt starting"),
+    "attempt.running": N_("attempt running"),
+    "attempt.stopping": N_("attempt asked to stop"),
+    "attempt.succeeded": N_("attempt succeeded"),
+    "attempt.failed": N_("attempt failed"),
+    "attempt.cancelled": N_("attempt cancelled"),
+    "attempt.lost": N_("attempt lost"),
+}
+
+
+def event(action: str) -> str:
+    """What was done, in words to be translated; an action without any is shown by its code."""
+    return _EVENTS.get(action, action)

@@ -33,8 +33,7 @@ EXAMPLE: Final = """\
 metadata:
   name: hello
 parameters:
-  - name: who
-    default: world
+  who: world
 steps:
   - name: greet
     command: [sh, -c, 'echo "hello ${parameters.who}"']

@@ -37,7 +37,7 @@ from verderer.web.render import Renderer
 from verderer.web.states import ORDER
 from verderer.web.visitor import HttpRequest, Visitor
 
-_LISTED = 100  # members of a collapsed group in the panel
+_LISTED = 300  # members of a collapsed group in the panel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,9 @@ class Panel:
     blockers: tuple[Blocker, ...]
     replicas: tuple[ReplicaLog, ...]
     siblings: tuple[StepRow, ...]
-    """Other instances of the same matrix, the ones that need a look first."""
+    """Instances of the same matrix, those that need a look first: three hundred at most."""
+    instances: int
+    """All of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +207,7 @@ async def _panel(
         blockers=tuple(before),
         replicas=tuple(replicas),
         siblings=_siblings(step, steps),
+        instances=sum(s.template == step.template for s in steps),
     )
 
 

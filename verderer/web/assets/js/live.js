@@ -80,7 +80,7 @@
   setInterval(() => { if (pending) refresh(); }, 1000);
 
   // The selected step is brought into sight once.
-  document.querySelector('#graph [aria-current="true"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+  document.querySelector('#graph [aria-current="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   scrollTo(0, 0);
   connect();
   addEventListener("pagehide", () => source?.close());

@@ -106,9 +106,11 @@
     complete = found.complete || over;
     body.style.height = `${Math.max(total * HEIGHT * scale(), 1)}px`;
     part("empty").hidden = total > 0;
-    part("lines").textContent = part("lines").dataset.one.replace("%(n)s", number.format(total));
+    part("empty").textContent = complete ? part("empty").dataset.done : part("empty").dataset.open;
+    view.classList.toggle("bare", total === 0);
+    part("lines").textContent = part("lines").dataset.one.replace("{n}", number.format(total));
     part("size").textContent = size(found.bytes);
-    part("lost").textContent = found.lost ? part("lost").dataset.text.replace("%(n)s", number.format(found.lost)) : "";
+    part("lost").textContent = found.lost ? part("lost").dataset.text.replace("{n}", number.format(found.lost)) : "";
     part("end").textContent = complete ? part("end").dataset.done : part("end").dataset.open;
     if (grew && follow) toEnd();
   }
@@ -204,13 +206,15 @@
     body.replaceChildren();
     part("hits").textContent = "";
     part("empty").hidden = false;
+    part("empty").textContent = words.loading;
     for (const name of ["lines", "size", "lost", "end"]) part(name).textContent = "";
     box.hidden = !base;
     if (!base) return;
     part("download").href = `${base}/download`;
     view.scrollTop = 0;
     setFollow(!over);
-    load(0).then(() => (follow ? toEnd() : undefined));
+    const atEnd = source.dataset.end === "true";  // why it failed is said last
+    load(0).then(() => { if (follow || atEnd) toEnd(); });
   }
 
   view.addEventListener("scroll", () => requestAnimationFrame(show), { passive: true });

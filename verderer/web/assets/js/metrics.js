@@ -31,7 +31,7 @@
         legend: { show: legend },
         scales: { x: { time: false } },
         cursor: { points: { size: 6 }, sync: { key: "run" } },
-        axes: [axis, { ...axis, size: 56 }],
+        axes: [{ ...axis, size: 32 }, { ...axis, size: 56 }],
         series: [{ label: document.querySelector("[data-curves]").dataset.x }, ...series],
       }, [chart.x, ...chart.lines], box));
     }
