@@ -7,6 +7,7 @@ adds what is missing with an empty translation, and drops what nothing shows any
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -43,7 +44,7 @@ def merge(code: str) -> list[str]:
     known.obsolete.clear()
     known.project, known.version, known.header_comment = "Verderer", "console", ""
     known.msgid_bugs_address = known.last_translator = known.language_team = ""
-    known.creation_date = known.revision_date = "2026-01-01 00:00+0000"
+    known.creation_date = known.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
     for message in known:
         message.locations = []
     with path.open("wb") as file:
