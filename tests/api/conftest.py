@@ -8,7 +8,9 @@ import httpx2
 import pytest
 from litestar import Litestar
 
+from tests.api.platform import Platform, build
 from tests.rig.people import Cast, make_cast, make_context
+from tests.usecases.world import World
 from verderer.api.app import build_app
 from verderer.objects.config import ObjectsConfig
 from verderer.objects.grants import LocalGrants
@@ -39,3 +41,15 @@ async def client(app: Litestar) -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://verderer.test") as made:
         yield made
+
+
+@pytest.fixture
+async def platform(database: Database) -> AsyncIterator[Platform]:
+    """Runs, pipelines and clusters, in the projects `ours` and `theirs`."""
+    world = await World.make(database)
+    cast = await make_cast(world.ctx)
+    objects = open_store(ObjectsConfig(url="memory://"))
+    app = build(world.ctx, objects, world.submitter)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://verderer.test") as made:
+        yield Platform(world=world, objects=objects, cast=cast, client=made, app=app)

@@ -27,6 +27,7 @@ from verderer.core.errors import (
     TooMany,
     VerdererError,
 )
+from verderer.objects.serving import RangeNotSatisfiable
 
 log = structlog.get_logger("verderer.api")
 
@@ -158,6 +159,8 @@ def _refused(error: VerdererError) -> Answer:
         headers["WWW-Authenticate"] = "Bearer"
     if wait_s is not None:
         headers["Retry-After"] = str(math.ceil(wait_s))
+    if isinstance(error, RangeNotSatisfiable):
+        headers["Content-Range"] = f"bytes */{error.size}"
     body = _body(
         status, error.code, error.message, hint=error.hint, problems=problems, retry_after_s=wait_s
     )

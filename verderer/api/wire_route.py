@@ -88,7 +88,7 @@ def wire_route(
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await route(scope, receive, send)
 
-    return asgi(path, opt={"action": action}, name=path)(serve)
+    return asgi(path, opt={"action": action}, name=path, copy_scope=False)(serve)
 
 
 def _kind(scope: Scope) -> bytes:

@@ -15,6 +15,7 @@ from verderer.api.agents.routes import ROUTES as AGENT_ROUTES
 from verderer.api.app import build_app
 from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.object_routes import objects_route
+from verderer.api.workloads import workload_handlers
 from verderer.cli.assembly import objects_config, open_context, secret_key
 from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
@@ -36,6 +37,7 @@ async def application(settings: Settings, context: Context) -> AsyncIterator[Lit
     handlers: Sequence[ControllerRouterHandler] = [
         *AGENT_ROUTES,
         objects_route,
+        *workload_handlers(),
         *mlflow_handlers(),
         *web_handlers(context=context, submitter=submitter, objects=store, version=VERSION),
     ]

@@ -1,4 +1,4 @@
-"""Give a cluster's agent the credential that it dials in with."""
+"""Give a cluster's agent the credential that it dials in with; take a cluster out of use."""
 
 from __future__ import annotations
 
@@ -49,3 +49,26 @@ async def revoke_cluster_credential(ctx: Context, actor: Actor, cluster_id: str)
         entry = audit.Entry(action="cluster.credential_revoked", object=f"cluster:{cluster_id}")
         await audit.add(tx, actor, [entry])
     ctx.wakeups.wake(["auth"])
+
+
+async def set_cluster_enabled(
+    ctx: Context, actor: Actor, cluster_id: str, *, enabled: bool
+) -> None:
+    """Take a cluster out of use, or let it have work again; what runs there goes on.
+
+    Nothing happens when it is so already.
+
+    Raises:
+        NotAllowed: the actor is not a platform admin.
+        NotFound: there is no such cluster.
+    """
+    require(actor, Action.CLUSTER_MANAGE)
+    async with ctx.db.transaction() as tx:
+        changed = await clusters.set_enabled(tx, cluster_id, enabled=enabled)
+        if changed is None:
+            raise NotFound("no such cluster")
+        if changed:
+            action = "cluster.enabled" if enabled else "cluster.disabled"
+            await audit.add(tx, actor, [audit.Entry(action=action, object=f"cluster:{cluster_id}")])
+    if changed:
+        ctx.wakeups.wake(["clusters", "queue"])

@@ -62,6 +62,13 @@ _PLACES = """
       FROM clusters AS c LEFT JOIN heartbeats AS h ON h.cluster_id = c.id
      ORDER BY c.cluster_id
 """
+_ENABLE = """
+    WITH was AS (SELECT id, enabled FROM clusters WHERE cluster_id = $1 FOR NO KEY UPDATE),
+         changed AS (
+             UPDATE clusters AS c SET enabled = $2
+               FROM was WHERE c.id = was.id AND was.enabled <> $2)
+    SELECT enabled <> $2 FROM was
+"""
 _ADD = """
     INSERT INTO clusters (cluster_id, kind, credential_hash) VALUES ($1, $2, $3)
         ON CONFLICT (cluster_id) DO UPDATE SET credential_hash = excluded.credential_hash
@@ -121,3 +128,9 @@ async def raise_revisions(tx: Tx, clusters: Sequence[int]) -> None:
 async def places(tx: Tx) -> list[Row]:
     """Every cluster with its silence in seconds and capacity {resource: [all, largest, taken]}."""
     return list(await tx.fetch(_PLACES))
+
+
+async def set_enabled(tx: Tx, cluster_id: str, *, enabled: bool) -> bool | None:
+    """Take a cluster out of use or back in; whether that changed anything, None: no such one."""
+    changed: bool | None = await tx.fetchval(_ENABLE, cluster_id, enabled)
+    return changed

@@ -102,6 +102,20 @@ _OF_ATTEMPT = {
 }
 
 
+def shown_attempt(state: AttemptState, *, offline: bool) -> Shown:
+    """What people see of an attempt; `offline` says that its cluster is silent."""
+    if offline and not state.over:
+        return Shown.UNKNOWN
+    return _OF_ATTEMPT[state]
+
+
+def shown_step(state: StepState, attempt: AttemptState | None, *, offline: bool) -> Shown:
+    """What people see of a step with its newest attempt."""
+    if state is not StepState.ACTIVE:
+        return _OF_STEP[state]
+    return shown_attempt(attempt, offline=offline) if attempt else Shown.STARTING
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
     """One launch of a step."""
@@ -125,9 +139,7 @@ class AttemptRow:
     @property
     def shown(self) -> Shown:
         """What people see: `unknown` while it is not over and its cluster is silent."""
-        if self.offline and not self.state.over:
-            return Shown.UNKNOWN
-        return _OF_ATTEMPT[self.state]
+        return shown_attempt(self.state, offline=self.offline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +169,9 @@ class StepRow:
     @property
     def shown(self) -> Shown:
         """What people see: while an attempt is under way, what is known of that."""
-        if self.state is StepState.ACTIVE:
-            return self.attempt.shown if self.attempt else Shown.STARTING
-        return _OF_STEP[self.state]
+        if self.attempt is None:
+            return shown_step(self.state, None, offline=False)
+        return shown_step(self.state, self.attempt.state, offline=self.attempt.offline)
 
 
 @dataclass(frozen=True, slots=True)
