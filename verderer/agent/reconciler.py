@@ -79,11 +79,13 @@ class Reconciler:
 
     def received(self, answer: SyncResponse, *, asked: int) -> None:
         """Orders have come."""
+        whole = self.desired.whole
         changed = self.desired.apply(answer, asked=asked)
         for key in changed & self.held.keys():
             if self.held[key].phase is not Phase.PREPARING:
                 self.desired.running(key)
-        self.decide(None if answer.full else changed)
+        everything = answer.full or self.desired.whole is not whole
+        self.decide(None if everything else changed)
 
     def begin_observation(self) -> int:
         """Number the observation that is about to begin; hand the number to `observed`."""

@@ -50,17 +50,14 @@ class ObjectClient:
             method="PUT",
             url=urljoin(self._base, url),
             headers=headers,
-            content=content,
+            content=content if isinstance(content, bytes) else _exactly(content, size),
             timeout_s=self._timeout_s,
         )
         if isinstance(content, bytes):
             await self._transport.send(ask)
             return
-        try:
-            async with self._transport.open(ask) as response:
-                await response.aread()
-        except RuntimeError as error:  # h11: fewer or more bytes came than were announced
-            raise Fault(f"the content changed while it was sent: {error}") from error
+        async with self._transport.open(ask) as response:
+            await response.aread()
 
     @asynccontextmanager
     async def get(self, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -74,6 +71,18 @@ class ObjectClient:
         ask = Ask(method="GET", url=urljoin(self._base, url), timeout_s=self._timeout_s)
         async with self._transport.open(ask) as response:
             yield _parts(response)
+
+
+async def _exactly(content: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
+    """The same bytes; a Fault when they are not as many as were announced."""
+    sent = 0
+    async for part in content:
+        sent += len(part)
+        if sent > size:
+            raise Fault(f"more than the {size} bytes announced: it grew while it was sent")
+        yield part
+    if sent < size:
+        raise Fault(f"{sent} bytes instead of the {size} announced: it shrank while it was sent")
 
 
 async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:

@@ -22,7 +22,7 @@ from verderer.objects.logs import Chunk
 log = structlog.get_logger("verderer.agent")
 
 NOT_GIVEN: Final = "the cluster did not give it back"
-_SEALED_AHEAD: Final = 2
+_SEALED_AHEAD: Final = 3
 _WORTH_SEALING: Final = 64 * 1024
 
 
@@ -34,7 +34,7 @@ class Limits:
     seal_after_s: float = 60.0
     flush_after_s: float = 0.4
     """A little under the half second that a follower may wait, to leave time for storing."""
-    memory_bytes: int = 8 * 1024 * 1024
+    memory_bytes: int = 4 * 1024 * 1024
     """Of growing chunks together; with many of them each is sealed earlier."""
     least_bytes: int = 16 * 1024
     """No chunk is sealed below this size for want of memory."""
@@ -100,9 +100,10 @@ class LogStream:
         self.gone = False
         """Nobody wants it: it is read to its end, and not stored."""
         self.queued = False
-        self.grant: tuple[int, Granted] | None = None
-        self.stored: tuple[int, int, int] | None = None
-        """Sequence, end and number of gaps of what was stored last."""
+        self.grants: dict[int, Granted] = {}
+        """By sequence."""
+        self.stored: dict[int, tuple[int, int]] = {}
+        """End and number of gaps of what is stored, by sequence."""
         self.flushed_bytes = 0
         """Stored of the growing chunk, counted again each time."""
         self.backoff = Backoff(first_s=0.2)
@@ -179,7 +180,9 @@ class LogStream:
 
     def pop(self) -> None:
         """The oldest sealed chunk is stored."""
-        self.sealed.popleft()
+        done = self.sealed.popleft().sequence
+        self.grants.pop(done, None)
+        self.stored.pop(done, None)
         self._room.set()
         if not self.sealed:
             self._sent.set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -85,7 +87,7 @@ class Uploader:
         if isinstance(error, VerdererError):
             if final(error) or isinstance(error, NotAuthenticated):
                 stream.refusals += 1
-                stream.grant = None
+                stream.grants.clear()
             if stream.backoff.failures in (0, 10, 100):
                 log.warning("storing a log failed", attempt=str(stream.key), reason=error.message)
         else:
@@ -103,8 +105,7 @@ class Uploader:
 
     async def _store(self, stream: LogStream) -> None:
         while stream.sealed:
-            await self._store_sealed(stream, stream.sealed[0])
-            stream.pop()
+            await self._store_sealed(stream, list(stream.sealed))
         if stream.due():
             chunk = stream.take()
             try:
@@ -117,33 +118,39 @@ class Uploader:
         elif stream.sealed:
             await self._store(stream)
 
-    async def _store_sealed(self, stream: LogStream, one: Sealed) -> None:
-        complete = one.complete
-        if not one.planned and not complete:
-            # Before it can be seen as sealed. What follows the last cut needs none: its end is
-            # the end of all.
-            await self._record(Cut(str(stream.key), stream.replica, one.sequence, one.until))
-            one.planned = True
-        chunk = one.chunk
-        if chunk.data or chunk.gaps:
-            await self._put(stream, one.sequence, chunk)
-        # Asked again: while it was on its way the end of the stream may have been reached.
-        complete = one.complete
-        fact = _fact(stream, one.sequence, chunk, sealed=True, complete=complete)
-        self._reporter.log(fact, lambda: self._known(stream, one, complete=complete))
+    async def _store_sealed(self, stream: LogStream, some: Sequence[Sealed]) -> None:
+        """Store all at once, and tell of them in order.
 
-    async def _record(self, cut: Cut) -> None:
-        if cut.key not in self._journal.live:
+        Where they end is on record before they are known as sealed. What follows the last cut
+        needs no record: its end is the end of all.
+        """
+        cuts = [
+            Cut(str(stream.key), stream.replica, one.sequence, one.until)
+            for one in some
+            if not one.planned and not one.complete
+        ]
+        await asyncio.gather(
+            self._record(stream, cuts),
+            *(self._put(stream, one.sequence, one.chunk) for one in some if not _silent(one)),
+        )
+        for one in some:
+            # Asked now: while it was on its way the end of the stream may have been reached.
+            known = partial(self._known, stream, one, one.complete)
+            fact = _fact(stream, one.sequence, one.chunk, sealed=True, complete=one.complete)
+            self._reporter.log(fact, known)
+            stream.pop()
+
+    async def _record(self, stream: LogStream, cuts: Sequence[Cut]) -> None:
+        if not cuts or str(stream.key) not in self._journal.live:
             return
         try:
-            await self._journal.write(cut)
+            await self._journal.write(*cuts)
         except Fault as error:
             # The log goes on; only a crash just now could show some lines twice.
-            log.warning("a log's cut is not on record", attempt=cut.key, reason=error.message)
+            log.warning("a log's cut is not on record", attempt=str(stream.key), reason=str(error))
 
-    def _known(self, stream: LogStream, one: Sealed, *, complete: bool) -> None:
-        silent = not one.sequence and not one.chunk.data and not one.chunk.gaps
-        if silent or str(stream.key) not in self._journal.live:
+    def _known(self, stream: LogStream, one: Sealed, complete: bool) -> None:
+        if (_silent(one) and not one.sequence) or str(stream.key) not in self._journal.live:
             self._acknowledged(stream, one.until, complete=complete)
         else:
             self._chores.spawn(self._settle(stream, one, complete), f"log {stream.key} stored")
@@ -165,19 +172,26 @@ class Uploader:
         self._acknowledged(stream, one.until, complete=complete)
 
     async def _put(self, stream: LogStream, sequence: int, chunk: Chunk) -> None:
-        mark = (sequence, chunk.end, len(chunk.gaps))
-        if stream.stored == mark or stream.gone:
+        mark = (chunk.end, len(chunk.gaps))
+        if stream.stored.get(sequence) == mark or stream.gone:
             return
-        if stream.grant is None or stream.grant[0] != sequence or not stream.grant[1].usable:
+        granted = stream.grants.get(sequence)
+        if granted is None or not granted.usable:
             key = f"{stream.prefix}{sequence:08d}"
-            stream.grant = (sequence, await self._transfers.granter.grant("PUT", key))
+            granted = await self._transfers.granter.grant("PUT", key)
+            stream.grants[sequence] = granted
         data = (
             encode_chunk(chunk)
             if len(chunk.data) <= _ENCODE_HERE_BYTES
             else await asyncio.to_thread(encode_chunk, chunk)
         )
-        await self._transfers.put_once(stream.grant[1], data)
-        stream.stored = mark
+        await self._transfers.put_once(granted, data)
+        stream.stored[sequence] = mark
+
+
+def _silent(one: Sealed) -> bool:
+    """Whether nothing is in it, and so no object stands for it."""
+    return not one.chunk.data and not one.chunk.gaps
 
 
 def _fact(
