@@ -60,9 +60,7 @@ class Tracking:
 
 def make_app(ctx: Context, objects: ObjectStore) -> Litestar:
     grants = LocalGrants(public_url=ctx.public_url, instance_key=ctx.key, clock=lambda: 0.0)
-    return build_app(
-        context=ctx, objects=objects, grants=grants, extra_handlers=mlflow_handlers()
-    )
+    return build_app(context=ctx, objects=objects, grants=grants, extra_handlers=mlflow_handlers())
 
 
 def make_tracking(ctx: Context, cast: Cast, folder: Path) -> Tracking:
