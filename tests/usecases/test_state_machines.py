@@ -25,6 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.rig.invariants import BROKEN
 from tests.usecases.world import ADMIN, OK, World, failed
 from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
@@ -47,47 +48,6 @@ DOCUMENTS = (
     "metadata: {name: huge}\nsteps:\n- {name: a, command: [x], resources: {requests: {cpu: 99}}}\n",
 )
 ENDS = (OK, OK, OK, failed(2), End(cause=EndCause.LOST), End(cause=EndCause.OOM))
-
-LIVE = "('assigned', 'starting', 'running', 'stopping')"
-BROKEN = {
-    "two live attempts of one step": f"""
-        SELECT step_id FROM attempts WHERE state IN {LIVE} GROUP BY 1 HAVING count(*) > 1""",
-    "a step is active without a live attempt, or the reverse": f"""
-        SELECT s.id FROM steps s
-         WHERE (s.state = 'active') <> EXISTS (
-               SELECT 1 FROM attempts a WHERE a.step_id = s.id AND a.state IN {LIVE})""",
-    "what is reserved is not what runs": f"""
-        SELECT c.resource FROM capacity c
-         WHERE reserved <> coalesce((
-               SELECT sum((h.requests->>c.resource)::bigint * h.nodes)
-                 FROM attempts a JOIN steps s ON s.id = a.step_id JOIN shapes h ON h.id = s.shape_id
-                WHERE a.cluster_id = c.cluster_id AND a.state IN {LIVE}), 0)""",
-    "a run's open steps are miscounted": """
-        SELECT r.id FROM runs r WHERE open <> (
-               SELECT count(*) FROM steps s WHERE s.run_id = r.id
-                  AND s.state IN ('blocked', 'ready', 'active'))""",
-    "the counters of runs do not add up": """
-        SELECT state FROM (SELECT state, sum(n) AS n FROM run_counters GROUP BY 1) c
-          FULL JOIN (SELECT state, count(*) AS n FROM runs GROUP BY 1) r USING (state)
-         WHERE coalesce(c.n, 0) <> coalesce(r.n, 0)""",
-    "the queue is not the ready steps": """
-        SELECT step_id FROM queue q FULL JOIN (SELECT id FROM steps WHERE state = 'ready') s
-            ON s.id = q.step_id WHERE s.id IS NULL OR q.step_id IS NULL""",
-    "a blocked step waits for a wrong number of others": """
-        SELECT s.id FROM steps s WHERE s.state = 'blocked' AND s.waits <> (
-               SELECT count(*) FROM needs n JOIN steps p ON p.id = n.step_id
-                WHERE n.successor_id = s.id AND p.state IN ('blocked', 'ready', 'active'))""",
-    "an attempt began while one that it follows lived": """
-        SELECT a.step_id FROM attempts a JOIN attempts b
-            ON b.step_id = a.step_id AND b.number = a.number + 1
-         WHERE a.ended_at IS NULL""",
-    "an end has no audit row, or two": """
-        SELECT a.step_id FROM attempts a JOIN steps s ON s.id = a.step_id
-         WHERE a.ended_at IS NOT NULL AND 1 <> (
-               SELECT count(*) FROM audit u
-                WHERE u.run_id = s.run_id AND u.step_idx = s.idx AND u.attempt = a.number
-                  AND u.action = 'attempt.' || a.state)""",
-}
 
 
 class Lives(RuleBasedStateMachine):
