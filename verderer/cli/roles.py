@@ -1,15 +1,17 @@
-"""What each role's process does, from its settings to its end."""
+"""What each role's process does, from its settings to its end.
+
+A role imports only what it needs: an agent knows neither the database nor the web.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from verderer.cli.assembly import database_url, holder, open_context
-from verderer.core.model.actor import Actor, ActorKind
-from verderer.settings import Settings
+if TYPE_CHECKING:
+    from verderer.settings import Settings
 
 
 def server(settings: Settings) -> None:
@@ -25,7 +27,7 @@ def scheduler(settings: Settings) -> None:
 
 
 async def _schedule(settings: Settings) -> None:
-    from verderer.cli.assembly import objects_config
+    from verderer.cli.assembly import holder, objects_config, open_context
     from verderer.loops.janitor import run_janitor
     from verderer.loops.placement import run_placement
     from verderer.objects.store import open_store
@@ -53,6 +55,7 @@ def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
     import structlog
 
+    from verderer.cli.assembly import database_url
     from verderer.store.migrate import migrate as bring_up
 
     applied = asyncio.run(bring_up(database_url(settings)))
@@ -69,7 +72,9 @@ def bootstrap(settings: Settings) -> tuple[str, str] | None:
 
 
 async def _bootstrap(settings: Settings) -> tuple[str, str] | None:
+    from verderer.cli.assembly import open_context
     from verderer.cli.data_folder import write_private
+    from verderer.core.model.actor import Actor, ActorKind
     from verderer.usecases.bootstrap import bootstrap as make_first
     from verderer.usecases.clusters import create_cluster_credential
 
