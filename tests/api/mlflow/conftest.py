@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,9 @@ def as_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], An
 
     yield become
     import mlflow
+
+    # `set_experiment` leaves it for child processes.
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
 
     while mlflow.active_run():
         mlflow.end_run()

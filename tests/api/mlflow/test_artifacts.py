@@ -145,7 +145,7 @@ async def raw_request(url: str, request: bytes) -> bytes:
 
 
 RAW = ["../other/artifacts/secret.txt", "./../x", "a/../../../x", "..%2f..%2fx",
-       "%2e%2e/%2e%2e/x", "..%c0%af..%c0%afetc", "%00", "a%0d%0ab", "a/%2e%2e/%2e%2e/b"]  # fmt: skip
+       "%2e%2e/%2e%2e/x", "..%c0%af..%c0%afetc", "%00", "a%0d%0ab", "a/%2e%2e/b"]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])

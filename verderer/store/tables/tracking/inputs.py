@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from verderer.core.tracking.entities import Dataset
@@ -20,8 +21,8 @@ _ADD_DATASETS = """
 """
 _ADD_INPUTS = """
     INSERT INTO tracking_inputs (tracked_id, dataset_id, context, tags)
-    SELECT DISTINCT ON (d.id) $1::bigint, d.id, u.context, u.tags
-      FROM unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
+    SELECT DISTINCT ON (d.id) $1::bigint, d.id, u.context, u.tags::jsonb
+      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[])
         AS u (name, digest, context, tags)
       JOIN tracking_datasets AS d
         ON d.experiment_id = $2 AND d.name = u.name AND d.digest = u.digest
@@ -48,7 +49,8 @@ async def add_datasets(
         return
     rows = [(d.name, d.digest, d.source_type, d.source, d.schema, d.profile) for d in datasets]
     await tx.execute(_ADD_DATASETS, experiment, *columns(rows, 6))
-    links = [(d.name, d.digest, d.context, [list(tag) for tag in d.tags]) for d in datasets]
+    # As text: the client library would take lists for dimensions of the array.
+    links = [(d.name, d.digest, d.context, json.dumps(d.tags)) for d in datasets]
     await tx.execute(_ADD_INPUTS, tracked_id, experiment, *columns(links, 4))
 
 
