@@ -119,7 +119,8 @@ async def logs(
         replicas = await replicas_of(tx, actor, head, output)
     source = source_of(request.app.state)
     if _wants_json(request):
-        return Response(await _page(source, output, replicas, offset, limit))
+        page = await _page(source, output, replicas, offset, limit)
+        return Response(page, media_type=MediaType.JSON)
     if not how.follow:
         return _text(_whole(source, output, how))
     following = Following(
