@@ -33,6 +33,8 @@ class Login(msgspec.Struct, forbid_unknown_fields=True):
     password: _PASSWORD
     machine: Annotated[str, Meta(min_length=1, max_length=100)] = "command line"
     """Names the token in the list of tokens."""
+    new_password: Annotated[str, Meta(max_length=1024)] = ""
+    """Replaces the password at the same time; a one-time password must be replaced."""
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
@@ -95,6 +97,7 @@ async def log_in(
         email=data.email,
         password=data.password,
         machine=data.machine,
+        new=data.new_password,
         origin=origin_of(request.scope),
     )
     return LoggedIn(made.token, data.email.strip().lower(), made.info.expires_at)

@@ -14,6 +14,7 @@ from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.model.people import ApiToken, User
 from verderer.core.passwords import canonical_email
 from verderer.store.tables import audit, people
+from verderer.usecases.account import change_password
 from verderer.usecases.context import Context
 from verderer.usecases.passwords import hash_password, outdated, verify_password
 from verderer.usecases.throttle import Throttled, count_try, forgive_try
@@ -70,20 +71,25 @@ async def login(
 
 
 async def login_program(
-    ctx: Context, *, email: str, password: str, machine: str, origin: str = ""
+    ctx: Context, *, email: str, password: str, machine: str, new: str = "", origin: str = ""
 ) -> NewToken:
     """Make a token of 90 days, named after the machine, for the command line.
 
+    `new` replaces the password at the same time, as a one-time password wants.
+
     Raises:
         NotAuthenticated, TooMany: as `login`.
-        NotAllowed: the password is a one-time password.
+        NotAllowed: the password is a one-time password, and there is no `new` one.
+        Invalid: `new` is weak, or the old one again.
     """
     name = check_title(machine, field="machine", least=1, most=100)
     user = await _proven(ctx, email, password, origin)
-    if user.must_change:
+    if new:
+        await change_password(ctx, _as(user, origin), old=password, new=new)
+    elif user.must_change:
         raise NotAllowed(
             "the one-time password must be replaced first",
-            hint=f"Log in at {ctx.public_url} and choose a password of your own.",
+            hint="Send a password of your own as new_password.",
             code="must_change_password",
         )
     token = make_token(TokenKind.USER, ctx.secret())
