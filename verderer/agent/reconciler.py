@@ -12,13 +12,15 @@ from verderer.agent.ending import Ender
 from verderer.agent.journal import Decided, Dropped, Journal, Launched
 from verderer.agent.launching import Launcher
 from verderer.agent.logs.shipping import Shipper
-from verderer.agent.orders import Actions, Desired, Held, Phase, diff, note_presence
+from verderer.agent.orders import Actions, Desired, Held, Phase, diff
 from verderer.agent.releasing import Releaser
 from verderer.agent.reporter import Reporter
+from verderer.agent.sightings import Sightings
+from verderer.agent.telling import Teller, unix_ms
 from verderer.agent.translate import end_fact, terms_of
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.drivers.contract import Observed
-from verderer.wire.agent import AttemptFact, Order, StoredOutput, SyncResponse
+from verderer.wire.agent import Order, StoredOutput, SyncResponse
 
 log = structlog.get_logger("verderer.agent")
 
@@ -50,20 +52,17 @@ class Reconciler:
     ) -> None:
         self.desired = Desired(epoch)
         self.held: dict[AttemptKey, Held] = {}
-        self._seen: dict[AttemptKey, Observed] = {}
-        self._absent: set[AttemptKey] = set()
-        self._forgotten: dict[AttemptKey, int] = {}
-        self._begun = 0
+        self._sightings = Sightings()
         self._hands = hands
         self._journal = journal
-        self._reporter = reporter
+        self._teller = Teller(reporter)
         self._settle_s = settle_s
         self._clock = clock
 
     @property
     def unsettled(self) -> bool:
         """Whether some attempt is missing and not yet given up: look again soon."""
-        return bool(self._absent)
+        return bool(self._sightings.absent)
 
     # What the world tells
 
@@ -89,36 +88,24 @@ class Reconciler:
 
     def begin_observation(self) -> int:
         """Number the observation that is about to begin; hand the number to `observed`."""
-        self._begun += 1
-        return self._begun
+        return self._sightings.begin()
 
     def observed(self, attempts: Sequence[Observed], *, number: int) -> set[AttemptKey]:
         """The driver has said what there is; returns what `act_on` has to be called for."""
-        stale = self._forgotten
-        seen = {one.key: one for one in attempts if stale.get(one.key, 0) < number}
-        self._forgotten = {key: mark for key, mark in stale.items() if mark > number}
-        before, self._seen = self._seen, seen
         now = self._clock()
-        changed = {key for key, one in seen.items() if before.get(key) != one}
-        changed |= before.keys() - seen.keys()
-        self._absent.clear()
-        for key, held in self.held.items():
-            note_presence(held, present=key in seen, number=number, now=now)
-            if held.absent_since is not None:
-                self._absent.add(key)
-        return changed | self._absent
+        return self._sightings.take(attempts, number=number, held=self.held, now=now)
 
     def act_on(self, changed: set[AttemptKey]) -> None:
         """Do and tell what follows from an observation."""
         self.decide(changed)
-        for key in changed & self._seen.keys():
-            self._tell_running(key, self._seen[key])
+        for key in changed & self._sightings.seen.keys():
+            self._tell_running(key, self._sightings.seen[key])
 
     # What the hands tell
 
     def next_proof(self) -> int:
         """See `Launches`."""
-        return self._begun + 1
+        return self._sightings.next_number()
 
     def unwanted(self, key: AttemptKey) -> bool:
         """See `Launches`."""
@@ -155,10 +142,7 @@ class Reconciler:
         if str(key) in self._journal.live:
             self._journal.note(Dropped(str(key)))
         self.held.pop(key, None)
-        self._seen.pop(key, None)
-        self._absent.discard(key)
-        # An observation under way may still show it, and must not make it an orphan.
-        self._forgotten[key] = self._begun
+        self._sightings.forget(key)
 
     def decide_end(
         self,
@@ -179,7 +163,7 @@ class Reconciler:
             str(key),
             end=end_fact(end),
             state=end.state.value,
-            at_unix_ms=at_ms if at_ms is not None else _unix_ms(),
+            at_unix_ms=at_ms if at_ms is not None else unix_ms(),
             outputs=list(outputs),
         )
         if not by_driver and str(key) in self._journal.live:
@@ -192,7 +176,7 @@ class Reconciler:
         """Work out what to do about `keys` (None: about everything) and set it going."""
         actions = diff(
             self.desired,
-            self._seen,
+            self._sightings.seen,
             self.held,
             now=self._clock(),
             settle_s=self._settle_s,
@@ -219,9 +203,7 @@ class Reconciler:
             return
         held = Held(phase=Phase.PREPARING, confirmed=False)
         self.held[key] = held
-        self._reporter.attempt(
-            AttemptFact(key=order.key, state=AttemptState.STARTING.value, at_unix_ms=_unix_ms())
-        )
+        self._teller.starting(key)
         self._hands.launcher.submit(key, order, order.launch, held)
 
     def _adopt(self, keys: Sequence[AttemptKey]) -> None:
@@ -235,7 +217,7 @@ class Reconciler:
                 log.warning("not ours to run: stopping it", attempt=str(key))
         self.decide(keys)
         for key in keys:
-            self._tell_running(key, self._seen[key])
+            self._tell_running(key, self._sightings.seen[key])
 
     def _cancel(self, key: AttemptKey) -> None:
         held = self.held.setdefault(key, Held(phase=Phase.PREPARING, confirmed=False))
@@ -271,14 +253,11 @@ class Reconciler:
         for key in actions.lost:
             message = "the cluster shows no trace of it, and nobody saw it end"
             self.decide_end(key, End(cause=EndCause.LOST, message=message))
-        for key in self._absent:
-            held = self.held.get(key)
-            if held is None or held.phase is not Phase.ENDED or held.shipped:
-                continue
-            if held.absent_since is not None:
-                settled = self._clock() - held.absent_since >= self._settle_s
-                if settled:
-                    self._hands.shipper.abandon(key)
+        for key in self._sightings.absent & self.held.keys():
+            held, since = self.held[key], self.held[key].absent_since
+            silent = since is not None and self._clock() - since >= self._settle_s
+            if held.phase is Phase.ENDED and not held.shipped and silent:
+                self._hands.shipper.abandon(key)
 
     def _tell_running(self, key: AttemptKey, one: Observed) -> None:
         held = self.held.get(key)
@@ -287,12 +266,7 @@ class Reconciler:
         began = one.state in (AttemptState.RUNNING, AttemptState.STOPPING)
         if not held.ran and (one.state is AttemptState.RUNNING or one.started_ms is not None):
             held.ran = True
-            at = one.started_ms if one.started_ms is not None else _unix_ms()
-            self._reporter.attempt(
-                AttemptFact(
-                    key=str(key), state=AttemptState.RUNNING.value, node=one.node, at_unix_ms=at
-                )
-            )
+            self._teller.running(key, one)
         if (began or one.state.over) and not held.shipped:
             self._follow(key, over=one.state.over)
 
@@ -302,25 +276,12 @@ class Reconciler:
         self._hands.shipper.follow(key, terms, over=over)
 
     def _report_end(self, key: AttemptKey, decided: Decided) -> None:
-        seen = self._seen.get(key)
-        self._reporter.attempt(
-            AttemptFact(
-                key=str(key),
-                state=decided.state,
-                node=seen.node if seen is not None else "",
-                at_unix_ms=decided.at_unix_ms,
-                end=decided.end,
-                outputs=decided.outputs,
-            ),
-            lambda: self._end_known(key),
-        )
+        seen = self._sightings.seen.get(key)
+        node = seen.node if seen is not None else ""
+        self._teller.ended(key, decided, node, lambda: self._end_known(key))
 
     def _end_known(self, key: AttemptKey) -> None:
         self.desired.finish(key)
         if key in self.held:
             self.held[key].reported = True
             self.decide((key,))
-
-
-def _unix_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -241,7 +241,7 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     taken: list[signal.Signals] = []
     for one in (signal.SIGTERM, signal.SIGINT):
         # Only the main thread may; embedded elsewhere, whoever runs us cancels instead.
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        with contextlib.suppress(RuntimeError, ValueError):
             loop.add_signal_handler(one, stop.set)
             taken.append(one)
     try:

@@ -31,7 +31,7 @@ from verderer.drivers.contract import Driver
 
 log = structlog.get_logger("verderer.agent")
 
-DRAINERS: Final = 8
+DRAINERS: Final = 32
 START_DELAY_S: Final = 0.2
 """A step that is over sooner is read by a drainer and never gets a task of its own."""
 

@@ -22,7 +22,7 @@ from verderer.wire.agent import LogFact
 
 log = structlog.get_logger("verderer.agent")
 
-WORKERS: Final = 4
+WORKERS: Final = 8
 MAX_REFUSALS: Final = 8
 """Refusals in a row after which a stream is given up; with waits between, a minute or so."""
 _ENCODE_HERE_BYTES: Final = 4 * 1024
@@ -62,7 +62,11 @@ class Uploader:
 
     def submit(self, stream: LogStream) -> None:
         """See `Uploads`."""
-        if not stream.queued:
+        if stream.queued:
+            return
+        if stream.over and all(_silent(one) for one in stream.sealed):
+            self._tell(stream, list(stream.sealed))
+        else:
             stream.queued = True
             self._queue.put_nowait(stream)
 
@@ -133,6 +137,9 @@ class Uploader:
             self._record(stream, cuts),
             *(self._put(stream, one.sequence, one.chunk) for one in some if not _silent(one)),
         )
+        self._tell(stream, some)
+
+    def _tell(self, stream: LogStream, some: Sequence[Sealed]) -> None:
         for one in some:
             # Asked now: while it was on its way the end of the stream may have been reached.
             known = partial(self._known, stream, one, one.complete)
