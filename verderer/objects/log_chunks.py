@@ -75,7 +75,8 @@ class ChunkSource:
         try:
             chunk = decode_chunk(await self._store.get(info.key))
         except NotFound:
-            return _nothing(info, MISSING)
+            # A log that ends without another byte is told by an entry that needs no object.
+            return _nothing(info, MISSING if info.length else "")
         except Invalid:
             return _nothing(info, DAMAGED)
         if chunk.first_byte != info.first_byte:
