@@ -25,6 +25,10 @@ from verderer.usecases.context import Context
 
 MAX_KEY = 200
 _BLOCK = 1000
+_TOGETHER = 500
+"""Runs of a batch in one transaction."""
+_LARGE = 20_000
+"""Bytes of a document that are parsed beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +61,30 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class _Recipe:
+    """What submissions of the same text, project and parameters have in common."""
+
+    project: int
+    project_name: str
+    body: bytes
+    sha256: bytes
+    pipeline: Pipeline
+    expansion: Expansion
+    opening: Sequence[Opening]
+    open: int
+    """Steps that are not over from the start."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Ready:
     """A submission with everything decided that can be decided outside the transaction."""
 
     actor: Actor
-    project_name: str
-    body: bytes
+    recipe: _Recipe
     run: runs.NewRun
-    pipeline: Pipeline
-    expansion: Expansion
-    opening: Sequence[Opening]
+
+
+_Recipes = dict[tuple[bytes, str | None, tuple[tuple[str, str], ...]], _Recipe]
 
 
 class Submitter:
@@ -78,6 +96,7 @@ class Submitter:
         self._shapes: dict[bytes, int] = {}
         self._ids: list[range] = []
         self._batches: Batcher[_Ready, Submitted] = Batcher(self._commit)
+        self._lanes = asyncio.Semaphore(2)
 
     async def submit(self, actor: Actor, submission: Submission) -> Submitted:
         """Commit a run.
@@ -88,42 +107,84 @@ class Submitter:
             Conflict: the idempotency key was used for something else.
             Fault: PostgreSQL did not answer; with an idempotency key it is safe to send again.
         """
-        return await self._batches.add(await self._prepare(actor, submission))
+        recipe = await self._recipe(actor, submission)
+        return await self._batches.add(self._ready(actor, submission, recipe))
 
     async def submit_all(
         self, actor: Actor, submissions: Sequence[Submission]
     ) -> list[Submitted | Exception]:
         """Commit many; each stands or falls by itself."""
-        return await asyncio.gather(
-            *(self.submit(actor, s) for s in submissions), return_exceptions=True
-        )  # type: ignore[return-value]
+        recipes: _Recipes = {}
+        found: list[_Ready | VerdererError] = []
+        for submission in submissions:
+            try:
+                found.append(await self._prepare(actor, submission, recipes))
+            except VerdererError as e:
+                found.append(e)
+        ready = [one for one in found if isinstance(one, _Ready)]
+        parts = [ready[i : i + _TOGETHER] for i in range(0, len(ready), _TOGETHER)]
+        done = await asyncio.gather(*(self._commit_part(part) for part in parts))
+        answers = (answer for part in done for answer in part)
+        return [next(answers) if isinstance(one, _Ready) else one for one in found]
 
-    async def _prepare(self, actor: Actor, submission: Submission) -> _Ready:
-        key = submission.idempotency_key
-        if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
-            raise Invalid(f"an idempotency key has 1 to {MAX_KEY} printable characters")
-        sha256, pipeline = self._ctx.pipelines.parse(submission.document)
+    async def _commit_part(self, part: Sequence[_Ready]) -> Sequence[Submitted | Exception]:
+        async with self._lanes:
+            try:
+                return await self._commit(part)
+            except Fault as e:
+                return [e] * len(part)
+
+    async def _prepare(self, actor: Actor, submission: Submission, recipes: _Recipes) -> _Ready:
+        given = tuple(submission.parameters.items())
+        kind = (submission.document, submission.project, given)
+        if (recipe := recipes.get(kind)) is None:
+            recipe = recipes[kind] = await self._recipe(actor, submission)
+        return self._ready(actor, submission, recipe)
+
+    async def _recipe(self, actor: Actor, submission: Submission) -> _Recipe:
+        sha256, pipeline = await self._parse(submission.document)
         name = await self._project_name(actor, submission.project, pipeline)
         project = await self._project_id(name)
         access.require(actor, Action.RUN_SUBMIT, project=project)
         expansion = self._ctx.pipelines.expand(sha256, pipeline, submission.parameters)
         opening = open_run(pipeline, expansion.instances, expansion.edges, expansion.parameters)
+        return _Recipe(
+            project=project,
+            project_name=name,
+            body=submission.document,
+            sha256=sha256,
+            pipeline=pipeline,
+            expansion=expansion,
+            opening=opening,
+            open=sum(not o.state.over for o in opening),
+        )
+
+    async def _parse(self, document: bytes) -> tuple[bytes, Pipeline]:
+        """Large documents take seconds: others must not wait for them."""
+        if len(document) < _LARGE:
+            return self._ctx.pipelines.parse(document)
+        return await asyncio.to_thread(self._ctx.pipelines.parse, document)
+
+    def _ready(self, actor: Actor, submission: Submission, recipe: _Recipe) -> _Ready:
+        key = submission.idempotency_key
+        if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
+            raise Invalid(f"an idempotency key has 1 to {MAX_KEY} printable characters")
         unix_ms = int(self._ctx.clock().timestamp() * 1000)
         run = runs.NewRun(
             id=make_run_id(unix_ms=unix_ms, chance=self._ctx.chance()),
-            project=project,
-            name=pipeline.name,
-            labels=dict(pipeline.labels),
-            document=sha256,
-            parameters=dict(expansion.parameters),
-            steps=len(opening),
-            open=sum(not o.state.over for o in opening),
+            project=recipe.project,
+            name=recipe.pipeline.name,
+            labels=dict(recipe.pipeline.labels),
+            document=recipe.sha256,
+            parameters=recipe.expansion.parameters,
+            steps=len(recipe.opening),
+            open=recipe.open,
             actor=str(actor),
             user=actor.id if actor.kind is ActorKind.USER else 0,
             idempotency_key=key,
             cloned_from=submission.cloned_from,
         )
-        return _Ready(actor, name, submission.document, run, pipeline, expansion, opening)
+        return _Ready(actor, recipe, run)
 
     async def _project_name(self, actor: Actor, asked: str | None, pipeline: Pipeline) -> str:
         if asked and pipeline.project and asked != pipeline.project:
@@ -165,7 +226,7 @@ class Submitter:
             return [(await self._commit([one]))[0] for one in batch]
 
     async def _commit_together(self, batch: Sequence[_Ready]) -> list[Submitted | Exception]:
-        bodies = {r.run.document: r.body for r in batch}
+        bodies = {r.run.document: r.recipe.body for r in batch}
         async with self._ctx.db.transaction() as tx:
             unknown = {k: b for k, b in bodies.items() if not self._ctx.pipelines.is_stored(k)}
             if unknown:
@@ -203,8 +264,8 @@ class Submitter:
 
     async def _shape_ids(self, tx: Tx, new: Sequence[_Ready]) -> dict[bytes, int]:
         wanted = {}
-        for ready in new:
-            for spec in ready.pipeline.steps:
+        for pipeline in _pipelines(new):
+            for spec in pipeline.steps:
                 digest = documents.shape_digest(spec.requests, spec.nodes)
                 if digest not in self._shapes:
                     wanted[digest] = (spec.requests, spec.nodes)
@@ -215,17 +276,22 @@ class Submitter:
         rows: list[tuple[object, ...]] = []
         edges: list[tuple[int, int]] = []
         waiting: list[tuple[int, int, int, int]] = []
-        for ready in new:
-            ids = await self._take_ids(tx, len(ready.opening))
-            shape_of = [
-                shapes[documents.shape_digest(s.requests, s.nodes)] for s in ready.pipeline.steps
+        shapes_of = {
+            id(pipeline): [
+                shapes[documents.shape_digest(s.requests, s.nodes)] for s in pipeline.steps
             ]
+            for pipeline in _pipelines(new)
+        }
+        for ready in new:
+            recipe = ready.recipe
+            ids = await self._take_ids(tx, len(recipe.opening))
+            shape_of = shapes_of[id(recipe.pipeline)]
             rows += _step_rows(ready, ids, shape_of, now)
-            edges += [(ids[a], ids[b]) for a, b in ready.expansion.edges]
+            edges += [(ids[a], ids[b]) for a, b in recipe.expansion.edges]
             waiting += [
                 (ids[i], ready.run.id, ready.run.project, shape_of[inst.template])
-                for i, inst in enumerate(ready.expansion.instances)
-                if ready.opening[i].state is StepState.READY
+                for i, inst in enumerate(recipe.expansion.instances)
+                if recipe.opening[i].state is StepState.READY
             ]
         await runs.add_steps(tx, rows)
         await runs.add_needs(tx, edges)
@@ -246,12 +312,17 @@ class Submitter:
         return block[:count]
 
 
+def _pipelines(new: Sequence[_Ready]) -> list[Pipeline]:
+    """Each document of the batch once."""
+    return list({id(ready.recipe.pipeline): ready.recipe.pipeline for ready in new}.values())
+
+
 def _step_rows(
     ready: _Ready, ids: Sequence[int], shape_of: Sequence[int], now: datetime
 ) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    for i, instance in enumerate(ready.expansion.instances):
-        opening = ready.opening[i]
+    for i, instance in enumerate(ready.recipe.expansion.instances):
+        opening = ready.recipe.opening[i]
         rows.append(
             (
                 ids[i],
@@ -302,7 +373,11 @@ def _answer(
     run = ready.run
     if created:
         return Submitted(
-            run=run.id, name=run.name, project=ready.project_name, steps=run.steps, created=True
+            run=run.id,
+            name=run.name,
+            project=ready.recipe.project_name,
+            steps=run.steps,
+            created=True,
         )
     row = known.get((run.project, run.idempotency_key))
     if row is None:
@@ -315,7 +390,7 @@ def _answer(
     return Submitted(
         run=row["id"],
         name=row["name"],
-        project=ready.project_name,
+        project=ready.recipe.project_name,
         steps=row["steps"],
         created=False,
     )

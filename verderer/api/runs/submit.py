@@ -16,7 +16,6 @@ from verderer.api.errors import translate
 from verderer.api.runs.found import RunArg, no_such_run, the_run
 from verderer.core.access import Action
 from verderer.core.errors import Invalid, Problem
-from verderer.core.model.ids import run_id_text
 from verderer.store.views.runs import get_run
 from verderer.usecases.submit_run import Submission, Submitted, Submitter
 from verderer.wire import runs as wire
@@ -179,21 +178,23 @@ def _item(public_url: str, result: Submitted | BaseException, chance: Any) -> wi
 
 
 def _answer(public_url: str, made: Submitted) -> Response[wire.SubmittedRun]:
+    shown = _show(public_url, made)
     return Response(
-        _show(public_url, made),
+        shown,
         status_code=201 if made.created else 200,
-        headers={"Location": f"/api/v1/runs/{run_id_text(made.run)}"},
+        headers={"Location": f"/api/v1/runs/{shown.id}"},
     )
 
 
 def _show(public_url: str, made: Submitted) -> wire.SubmittedRun:
+    run = made.id
     return wire.SubmittedRun(
-        id=made.id,
+        id=run,
         name=made.name,
         project=made.project,
         steps=made.steps,
         created=made.created,
-        url=f"{public_url}/runs/{made.id}",
+        url=f"{public_url}/runs/{run}",
     )
 
 
