@@ -1,15 +1,15 @@
-"""What people and their programs do with the platform: runs, pipelines, clusters, a first login."""
+"""What people and their programs do with the platform: runs, pipelines and clusters."""
 
 from __future__ import annotations
 
 from litestar import Router
 from litestar.types import ControllerRouterHandler
 
-from verderer.api import clusters, first_login, pipelines
+from verderer.api import clusters, pipelines
 from verderer.api.runs.routes import ROUTES as RUNS
 
 
 def workload_handlers() -> list[ControllerRouterHandler]:
     """To be mounted at the root; `app.state.submitter` must be there before the first request."""
-    own = (*RUNS, *pipelines.ROUTES, *clusters.ROUTES, *first_login.ROUTES)
+    own = (*RUNS, *pipelines.ROUTES, *clusters.ROUTES)
     return [Router("/api/v1", route_handlers=list(own))]

@@ -264,6 +264,7 @@ class ArtifactOut(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     sha256: str
     created_at: datetime
+    key: Annotated[str, Meta(description="In object storage; a folder's ends in `/`.")]
     url: Annotated[str, Meta(description="Of its bytes, below the server's address.")]
 
 

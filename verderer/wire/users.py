@@ -23,15 +23,6 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
     next: str | None = None
 
 
-class FirstLogin(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Somebody's first: `password` is the one-time password, `new` the one of their own."""
-
-    email: Annotated[str, Meta(max_length=254)]
-    password: Annotated[str, Meta(max_length=1_024)]
-    new: Annotated[str, Meta(max_length=1_024)]
-    machine: Annotated[str, Meta(min_length=1, max_length=100)] = "command line"
-
-
 class TokenGiven(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a login; the token is shown this once."""
 

@@ -150,6 +150,7 @@ def show_artifact(row: ArtifactRow, run: str) -> wire.ArtifactOut:
         files=row.files,
         sha256=row.sha256,
         created_at=row.created_at,
+        key=row.key,
         url=f"/api/v1/runs/{run}/artifacts/{row.idx}/{row.number}/{row.name}/{what}",
     )
 
