@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from verderer.core.model.actor import Scope
-from verderer.core.tracking.samples import PACK, Sample, pack, recency
+from verderer.core.tracking.samples import PACK, Sample, columns_of, pack, recency
 from verderer.store.database import Database, Tx
 from verderer.store.tables.tracking import experiments, runs, samples
 from verderer.store.tables.tracking.runs import NewRun
@@ -69,7 +69,7 @@ async def make_run(tx: Tx, project: int, experiment: int, *, step: int | None = 
 
 async def write(tx: Tx, tracked: int, given: Sequence[Sample], size: int = 1_000) -> None:
     for start in range(0, len(given), size):
-        await samples.add(tx, tracked, pack(given[start : start + size]))
+        await samples.add(tx, tracked, pack(columns_of(given[start : start + size])))
 
 
 async def test_the_latest_sample_is_kept_in_whatever_order_they_come(database: Database) -> None:

@@ -13,7 +13,7 @@ from verderer.api.mlflow.documents import (
 from verderer.api.mlflow.numbers import int64
 from verderer.api.mlflow.route import Call, endpoint, hot_endpoints
 from verderer.core.access import Action
-from verderer.core.tracking.samples import Point, Sample
+from verderer.core.tracking.samples import Columns, Point
 from verderer.usecases.context import Context
 from verderer.usecases.tracking import histories, record
 from verderer.usecases.tracking.caller import Caller
@@ -24,7 +24,12 @@ async def log_batch(ctx: Context, caller: Caller, body: LogBatch) -> None:
     """Write metrics, parameters and tags, all or none."""
     given = body.metrics or ()
     batch = Batch(
-        samples=[Sample(m.key or "", m.value, m.timestamp, m.step or 0) for m in given],
+        samples=Columns(
+            [m.key or "" for m in given],
+            [m.value for m in given],
+            [m.timestamp for m in given],
+            [m.step or 0 for m in given],
+        ),
         measured={i: _measured(m) for i, m in enumerate(given) if m.model_id},
         params=pairs(body.params),
         tags=pairs(body.tags),
@@ -35,7 +40,7 @@ async def log_batch(ctx: Context, caller: Caller, body: LogBatch) -> None:
 async def log_metric(ctx: Context, caller: Caller, body: LogMetric) -> None:
     """Write one sample."""
     batch = Batch(
-        samples=[Sample(body.key or "", body.value, body.timestamp, body.step or 0)],
+        samples=Columns([body.key or ""], [body.value], [body.timestamp], [body.step or 0]),
         measured={0: _measured(body)} if body.model_id else None,
     )
     await record.log_batch(ctx, caller, body.uid, batch)

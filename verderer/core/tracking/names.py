@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import lru_cache
 
 from verderer.core.errors import Invalid, NotFound
 from verderer.core.tracking.limits import (
@@ -62,22 +63,28 @@ def check_key(key: str | None, what: str) -> str:
     """
     if not key:
         raise Invalid(f"Missing value for required parameter '{what}'.")
+    if reason := _why_no_key(key):
+        raise Invalid(f"Invalid value {key[:MAX_KEY]!a} for parameter '{what}' supplied: {reason}")
+    return key
+
+
+@lru_cache(maxsize=10_000)
+def _why_no_key(key: str) -> str:
+    """Empty when it may be one. Remembered, since the same few come with every batch."""
     if len(key) > MAX_KEY:
-        raise Invalid(f"'{what}' exceeds the maximum length of {MAX_KEY} characters")
+        return f"it exceeds the maximum length of {MAX_KEY} characters"
     if not _KEY.match(key):
-        raise Invalid(
-            f"Invalid value {key!a} for parameter '{what}' supplied: Names may only contain "
-            "alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) and "
-            "slashes (/)."
+        return (
+            "Names may only contain alphanumerics, underscores (_), dashes (-), periods (.), "
+            "spaces ( ), colon(:) and slashes (/)."
         )
     plain = posixpath.normpath(key)
     if plain != key or plain == "." or plain.startswith(("..", "/")):
-        raise Invalid(
-            f"Invalid value {key!a} for parameter '{what}' supplied: Names may be treated as "
-            "files in certain cases, and must not resolve to other names when treated as such. "
-            f"This name would resolve to {plain!a}"
+        return (
+            "Names may be treated as files in certain cases, and must not resolve to other names "
+            f"when treated as such. This name would resolve to {plain!a}"
         )
-    return key
+    return ""
 
 
 def check_text(value: str | None, what: str, limit: int) -> str:

@@ -33,7 +33,7 @@ from verderer.core.tracking.names import (
     parse_run_uid,
     tag_value,
 )
-from verderer.core.tracking.samples import Sample, pack
+from verderer.core.tracking.samples import NO_SAMPLES, Columns, pack
 from verderer.store.database import Tx
 from verderer.store.tables.tracking import inputs, models, runs, samples
 from verderer.store.tables.tracking.models import Measured
@@ -53,7 +53,7 @@ _MAX_HISTORY = 1_000_000
 class Batch:
     """What one request reports."""
 
-    samples: Sequence[Sample] = ()
+    samples: Columns = NO_SAMPLES
     """Times are not negative, and all integers fit in 64 bits: the door saw to that."""
     measured: Mapping[int, tuple[str, str | None, str | None]] | None = None
     """By position in `samples`: the model that it measured, the data set and its digest."""
@@ -179,11 +179,9 @@ def _check_size(batch: Batch) -> None:
             )
 
 
-def _check_metric_keys(given: Sequence[Sample]) -> None:
-    seen: set[str] = set()
-    for i, sample in enumerate(given):
-        if sample.key not in seen:
-            seen.add(check_key(sample.key, f"metrics[{i}].name"))
+def _check_metric_keys(given: Columns) -> None:
+    for key in dict.fromkeys(given.keys):
+        check_key(key, "metrics.name")
 
 
 def _params(given: Given) -> Pairs:
