@@ -18,7 +18,7 @@ def server(settings: Settings) -> None:
     """Answer people, programs and agents until a signal ends it."""
     from verderer.cli.serving import serve
 
-    _run(serve(settings))
+    serve(settings)
 
 
 def scheduler(settings: Settings) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 
 import uvicorn
+import uvloop
 from litestar import Litestar
 from litestar.types import ControllerRouterHandler
 
@@ -17,6 +19,7 @@ from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.object_routes import objects_route
 from verderer.api.workloads import workload_handlers
 from verderer.cli.assembly import objects_config, open_context, secret_key
+from verderer.cli.workers import Workers, listen
 from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
 from verderer.objects.store import open_store
@@ -52,16 +55,30 @@ async def application(settings: Settings, context: Context) -> AsyncIterator[Lit
         await asyncio.gather(beating, return_exceptions=True)
 
 
-async def serve(settings: Settings) -> None:
-    """Answer requests until SIGINT or SIGTERM."""
+def serve(settings: Settings) -> None:
+    """Answer requests until SIGINT or SIGTERM, in as many processes as are configured.
+
+    Raises:
+        Refusal: the address cannot be listened on.
+    """
+    listening = listen(settings.server.host, settings.server.port)
+
+    def work() -> None:
+        uvloop.run(_serve(settings, listening))
+
+    if settings.server.workers == 1:
+        work()
+    else:
+        Workers(settings.server.workers, work).run()
+
+
+async def _serve(settings: Settings, listening: socket.socket) -> None:
     async with (
         open_context(settings, role="server") as context,
         application(settings, context) as app,
     ):
         config = uvicorn.Config(
             app,
-            host=settings.server.host,
-            port=settings.server.port,
             log_config=None,
             access_log=False,
             lifespan="on",
@@ -70,4 +87,4 @@ async def serve(settings: Settings) -> None:
             server_header=False,
             timeout_graceful_shutdown=int(settings.server.stop_within_s) or 1,
         )
-        await uvicorn.Server(config).serve()
+        await uvicorn.Server(config).serve(sockets=[listening])

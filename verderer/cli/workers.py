@@ -1,0 +1,99 @@
+"""Several processes behind one listening socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import structlog
+
+from verderer.core.errors import Refusal
+from verderer.store.embedded.lifeline import die_with_parent
+
+_QUICK_S = 1.0
+_PAUSE_S = 0.5
+
+log = structlog.get_logger(__name__)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket that children inherit.
+
+    Raises:
+        Refusal: the address is taken or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as e:
+        sock.close()
+        raise Refusal(
+            f"cannot listen on {host}:{port}: {e.strerror}",
+            hint="Is another server running there? Choose another server.port.",
+            code="address_taken",
+        ) from e
+    sock.listen(2048)
+    sock.set_inheritable(True)
+    return sock
+
+
+class Workers:
+    """Forks `count` workers, restarts what dies, and ends them all on SIGTERM or SIGINT.
+
+    Made before any thread or event loop exists, as a fork wants.
+    """
+
+    def __init__(self, count: int, work: Callable[[], None]) -> None:
+        self._count = count
+        self._work = work
+        self._born: dict[int, float] = {}
+        self._ending = False
+
+    def run(self) -> None:
+        """Return when every worker has ended after a signal."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._end)
+        for _ in range(self._count):
+            self._fork()
+        while self._born:
+            try:
+                pid, status = os.wait()
+            except InterruptedError:
+                continue
+            except ChildProcessError:
+                return
+            born = self._born.pop(pid, None)
+            if born is None or self._ending:
+                continue
+            log.warning("a worker ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+            if time.monotonic() - born < _QUICK_S:
+                time.sleep(_PAUSE_S)  # whatever kills it at once will do so again
+            self._fork()
+
+    def _fork(self) -> None:
+        tie = die_with_parent(signal.SIGKILL)
+        pid = os.fork()
+        if pid:
+            self._born[pid] = time.monotonic()
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        if tie is not None:
+            tie()
+        code = 1
+        try:
+            self._work()
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        self._ending = True
+        for pid in self._born:
+            os.kill(pid, number)
