@@ -301,6 +301,20 @@ async def test_a_batch_that_is_sent_again_is_there_once(member: Asker) -> None:
     assert len(found["metrics"]) == 200
 
 
+async def test_the_history_of_models_grows_as_older_clients_expect(member: Asker) -> None:
+    run = await member.run()
+    model = {"artifact_path": "a", "flavors": {}, "utc_time_created": "x", "run_id": run}
+    for path in ("a", "b"):
+        document = json.dumps(model | {"artifact_path": path})
+        await member.ok("runs/log-model", run_id=run, model_json=document)
+    for wrong in ("", "x", "[]", '{"artifact_path": "a"}'):
+        answer = await member.post("runs/log-model", run_id=run, model_json=wrong)
+        assert answer.status_code == 400
+    tags = (await member.read("runs/get", run_id=run))["run"]["data"]["tags"]
+    history = next(t["value"] for t in tags if t["key"] == "mlflow.log-model.history")
+    assert [one["artifact_path"] for one in json.loads(history)] == ["a", "b"]
+
+
 async def test_the_server_tells_what_it_is(api: httpx2.AsyncClient) -> None:
     for base in ("/mlflow", "/mlflow/ours"):
         assert (await api.get(f"{base}/health")).text == "OK"

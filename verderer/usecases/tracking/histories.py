@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from verderer.core.errors import Invalid
 from verderer.core.tracking.limits import (
+    MAX_HISTORY,
     MAX_RUNS_IN_BULK,
     MAX_SAMPLES_IN_BULK,
     MAX_SAMPLES_PER_RUN,
@@ -34,7 +35,7 @@ async def read_history(
 ) -> tuple[list[Point], str]:
     """One metric's samples by time, step and value, and the token of the next page.
 
-    Without a limit and a token it is all of them, as old clients expect.
+    Without a limit it is all of them, as old clients expect, up to a million.
 
     Raises:
         Invalid: the limit or the token cannot be read.
@@ -47,14 +48,12 @@ async def read_history(
             f"Invalid value {limit} for parameter 'max_results' supplied. "
             "It must be a positive integer."
         )
-    size = None if limit is None else min(limit, PAGE_SAMPLES)
+    size = MAX_HISTORY if limit is None else min(limit, PAGE_SAMPLES)
     async with ctx.db.reading() as tx:
         run = await visible_run(tx, caller, uid)
         scope = await scope_of(tx, caller)
-        found = await samples.history(
-            tx, scope, run.uid, wanted, offset=offset, limit=None if size is None else size + 1
-        )
-    if size is None or len(found) <= size:
+        found = await samples.history(tx, scope, run.uid, wanted, offset=offset, limit=size + 1)
+    if len(found) <= size:
         return found, ""
     return found[:size], page_token(offset + size)
 

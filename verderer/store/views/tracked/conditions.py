@@ -35,17 +35,29 @@ class Query:
         self.parameters.append(value)
         return f"${len(self.parameters)}::{sql_type}"
 
-    @property
-    def where(self) -> str:
-        return " AND ".join(self.conditions) or "true"
+    def statement(self, columns: str, source: str, *, limit: int, offset: int) -> str:
+        """The whole statement. Its pieces are our own constants and `$1`, `$2`, …"""
+        return " ".join(
+            (
+                "SELECT",
+                columns,
+                source,
+                *self.joins,
+                "WHERE",
+                " AND ".join(self.conditions),
+                "ORDER BY",
+                ", ".join(self.order),
+                "LIMIT",
+                self.bind(limit, "bigint"),
+                "OFFSET",
+                self.bind(offset, "bigint"),
+            )
+        )
 
-    @property
-    def joined(self) -> str:
-        return " ".join(self.joins)
 
-    @property
-    def ordered(self) -> str:
-        return ", ".join(self.order)
+def exists(source: str, conditions: Sequence[str]) -> str:
+    """Whether `source`, our own SQL, has a row for which all conditions hold."""
+    return " ".join(("EXISTS (SELECT FROM", source, "WHERE", " AND ".join(conditions) + ")"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +89,16 @@ def _condition(query: Query, tables: Tables, comparison: Comparison) -> str:
         return special(query, comparison)
     if kind is Kind.ATTRIBUTE:
         return compare(query, tables.attributes[comparison.field.key], comparison)
-    key = query.bind(comparison.field.key, "text")
-    found = f"SELECT FROM {_table(tables, kind)} AS v WHERE v.{tables.link} = {tables.owner}"
+    source = f"{_table(tables, kind)} AS v"
+    conditions = [
+        f"v.{tables.link} = {tables.owner}",
+        f"v.key = {query.bind(comparison.field.key, 'text')}",
+    ]
     if comparison.op is Op.NULL:
-        return f"NOT EXISTS ({found} AND v.key = {key})"
-    if comparison.op in PRESENCE:
-        return f"EXISTS ({found} AND v.key = {key})"
-    return f"EXISTS ({found} AND v.key = {key} AND {compare(query, 'v.value', comparison)})"
+        return f"NOT {exists(source, conditions)}"
+    if comparison.op not in PRESENCE:
+        conditions.append(compare(query, "v.value", comparison))
+    return exists(source, conditions)
 
 
 def compare(query: Query, expression: str, comparison: Comparison) -> str:

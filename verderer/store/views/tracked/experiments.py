@@ -85,12 +85,8 @@ async def search(tx: Tx, scope: Scope, wanted: Search) -> list[Experiment]:
             add_conditions(query, tables, [one])
     natural = [] if wanted.orderings else ["e.created_ms DESC"]
     add_order(query, tables, wanted.orderings, natural=[*natural, "e.id"])
-    limit, offset = query.bind(wanted.limit, "bigint"), query.bind(wanted.offset, "bigint")
-    rows = await tx.fetch(
-        f"SELECT {_COLUMNS} {_FROM} {query.joined} WHERE {query.where} "
-        f"ORDER BY {query.ordered} LIMIT {limit} OFFSET {offset}",
-        *query.parameters,
-    )
+    sql = query.statement(_COLUMNS, _FROM, limit=wanted.limit, offset=wanted.offset)
+    rows = await tx.fetch(sql, *query.parameters)
     return [_experiment(row) for row in rows]
 
 

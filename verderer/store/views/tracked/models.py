@@ -18,6 +18,7 @@ from verderer.store.views.tracked.conditions import (
     add_conditions,
     add_order,
     compare,
+    exists,
 )
 
 _COLUMNS = """
@@ -43,6 +44,10 @@ _METRICS = """
       FROM tracking_model_metrics AS v JOIN tracking_runs AS r ON r.id = v.tracked_id
      WHERE v.model_id = ANY($1::bigint[]) ORDER BY v.key, v.at_ms, v.step
 """
+_SAMPLES = "tracking_model_metrics AS v"
+_OF_MODEL = "v.model_id = m.id"
+_NEWEST_SAMPLE = "LEFT JOIN LATERAL (SELECT v.value FROM tracking_model_metrics AS v WHERE"
+_NEWEST_FIRST = "ORDER BY v.at_ms DESC, v.step DESC, v.tracked_id LIMIT 1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,38 +101,33 @@ async def search(tx: Tx, scope: Scope, wanted: Search) -> list[LoggedModel]:
     ]
     _add_filter(query, wanted)
     _add_order(query, wanted.orderings)
-    limit, offset = query.bind(wanted.limit, "bigint"), query.bind(wanted.offset, "bigint")
-    rows = await tx.fetch(
-        f"SELECT {_COLUMNS} {_FROM} {query.joined} WHERE {query.where} "
-        f"ORDER BY {query.ordered} LIMIT {limit} OFFSET {offset}",
-        *query.parameters,
-    )
+    sql = query.statement(_COLUMNS, _FROM, limit=wanted.limit, offset=wanted.offset)
+    rows = await tx.fetch(sql, *query.parameters)
     return [_model(row) for row in rows]
 
 
 def _add_filter(query: Query, wanted: Search) -> None:
     on = _on_datasets(query, wanted.datasets)
-    found = "SELECT FROM tracking_model_metrics AS v WHERE v.model_id = m.id"
     for one in wanted.comparisons:
         if one.field.kind is not Kind.METRIC:
             add_conditions(query, _TABLES, [one])
             continue
-        key = query.bind(one.field.key, "text")
-        query.conditions.append(
-            f"EXISTS ({found} AND v.key = {key} AND {compare(query, 'v.value', one)}{on})"
-        )
+        key = f"v.key = {query.bind(one.field.key, 'text')}"
+        conditions = [_OF_MODEL, key, compare(query, "v.value", one), *on]
+        query.conditions.append(exists(_SAMPLES, conditions))
     if on and not any(one.field.kind is Kind.METRIC for one in wanted.comparisons):
-        query.conditions.append(f"EXISTS ({found}{on})")
+        query.conditions.append(exists(_SAMPLES, [_OF_MODEL, *on]))
 
 
-def _on_datasets(query: Query, datasets: Sequence[tuple[str, str | None]]) -> str:
+def _on_datasets(query: Query, datasets: Sequence[tuple[str, str | None]]) -> list[str]:
+    """The condition that a sample was measured on one of them; none for none."""
     choices = []
     for name, digest in datasets:
         choice = f"v.dataset = {query.bind(name, 'text')}"
         if digest:
             choice += f" AND v.digest = {query.bind(digest, 'text')}"
         choices.append(f"({choice})")
-    return f" AND ({' OR '.join(choices)})" if choices else ""
+    return [f"({' OR '.join(choices)})"] if choices else []
 
 
 def _add_order(query: Query, orderings: Sequence[Ordering]) -> None:
@@ -135,13 +135,10 @@ def _add_order(query: Query, orderings: Sequence[Ordering]) -> None:
         if one.field.kind is not Kind.METRIC:
             add_order(query, _TABLES, [one], natural=())
             continue
-        key = query.bind(one.field.key, "text")
+        key = f"v.key = {query.bind(one.field.key, 'text')}"
         on = _on_datasets(query, [(one.dataset, one.digest)] if one.dataset else [])
-        query.joins.append(
-            "LEFT JOIN LATERAL (SELECT v.value FROM tracking_model_metrics AS v "  # noqa: S608
-            f"WHERE v.model_id = m.id AND v.key = {key}{on} "
-            f"ORDER BY v.at_ms DESC, v.step DESC, v.tracked_id LIMIT 1) AS o{i} ON true"
-        )
+        found = " AND ".join((_OF_MODEL, key, *on))
+        query.joins.append(" ".join((_NEWEST_SAMPLE, found, _NEWEST_FIRST, f"AS o{i} ON true")))
         query.order += [
             f"CASE WHEN o{i}.value IS NULL THEN 2 WHEN o{i}.value = 'NaN' THEN 1 ELSE 0 END",
             f"o{i}.value {'ASC' if one.ascending else 'DESC'}",

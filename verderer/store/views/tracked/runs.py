@@ -20,6 +20,7 @@ from verderer.store.views.tracked.conditions import (
     add_conditions,
     add_order,
     compare,
+    exists,
 )
 from verderer.store.views.tracked.experiments import STAGES
 
@@ -57,6 +58,8 @@ _SUMMARIES = """
      WHERE d.experiment_id = ANY($1::bigint[]) AND ($2 OR e.project_id = ANY($3::int[]))
      LIMIT $4
 """
+_INPUTS = "tracking_inputs AS i JOIN tracking_datasets AS d ON d.id = i.dataset_id"
+_FROM = "FROM tracking_runs AS r"
 _UID = "replace(r.uid::text, '-', '')"
 
 
@@ -108,12 +111,8 @@ async def search(tx: Tx, scope: Scope, wanted: Search) -> list[TrackedRun]:
     by_start = any(one.field.key == "start_time" for one in wanted.orderings)
     natural = ["r.uid"] if by_start else ["r.start_ms DESC", "r.uid"]
     add_order(query, _TABLES, wanted.orderings, natural=natural)
-    limit, offset = query.bind(wanted.limit, "bigint"), query.bind(wanted.offset, "bigint")
-    rows = await tx.fetch(
-        f"SELECT {COLUMNS} FROM tracking_runs AS r {query.joined} WHERE {query.where} "  # noqa: S608
-        f"ORDER BY {query.ordered} LIMIT {limit} OFFSET {offset}",
-        *query.parameters,
-    )
+    sql = query.statement(COLUMNS, _FROM, limit=wanted.limit, offset=wanted.offset)
+    rows = await tx.fetch(sql, *query.parameters)
     return [tracked(row) for row in rows]
 
 
@@ -184,11 +183,8 @@ async def _models(
 
 def _on_dataset(query: Query, comparison: Comparison) -> str:
     expression = "i.context" if comparison.field.key == "context" else f"d.{comparison.field.key}"
-    return (
-        "EXISTS (SELECT FROM tracking_inputs AS i "
-        "JOIN tracking_datasets AS d ON d.id = i.dataset_id "
-        f"WHERE i.tracked_id = r.id AND {compare(query, expression, comparison)})"
-    )
+    conditions = ["i.tracked_id = r.id", compare(query, expression, comparison)]
+    return exists(_INPUTS, conditions)
 
 
 _TABLES = Tables(

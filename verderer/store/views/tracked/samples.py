@@ -42,9 +42,9 @@ _SPREAD = f"""
 
 
 async def history(
-    tx: Tx, scope: Scope, uid: str, key: str, *, offset: int, limit: int | None
+    tx: Tx, scope: Scope, uid: str, key: str, *, offset: int, limit: int
 ) -> list[Point]:
-    """One metric's samples by time, step and value; without a limit all of them."""
+    """At most `limit` of one metric's samples by time, step and value, behind `offset` others."""
     rows = await tx.fetch(
         _HISTORY, [uid], key, scope.everything, list(scope.projects), offset, limit
     )
