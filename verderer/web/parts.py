@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
 from verderer.objects.log_chunks import ChunkSource
 from verderer.objects.store import ObjectStore
 from verderer.usecases.context import Context
@@ -28,3 +31,6 @@ class Parts:
     def secure(self) -> bool:
         """Browsers reach us over https, so cookies never travel without it."""
         return self.ctx.public_url.startswith("https:")
+
+
+PartsArg = NamedDependency[SkipValidation[Parts]]

@@ -45,9 +45,9 @@ _KINDS: Mapping[Why, str] = {
     Why.NO_CLUSTER: N_("cluster"),
     Why.DISABLED: N_("disabled"),
     Why.OFFLINE: N_("offline"),
-    Why.NO_SUCH_RESOURCE: N_("never"),
-    Why.NODE_TOO_SMALL: N_("never"),
-    Why.CLUSTER_TOO_SMALL: N_("never"),
+    Why.NO_SUCH_RESOURCE: N_("impossible"),
+    Why.NODE_TOO_SMALL: N_("impossible"),
+    Why.CLUSTER_TOO_SMALL: N_("impossible"),
     Why.CAPACITY: N_("capacity"),
 }
 _ENDS: Mapping[EndCause, str] = {

@@ -12,7 +12,9 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
 from litestar.datastructures import Cookie
+from litestar.di import NamedDependency
 from litestar.enums import MediaType
+from litestar.params import SkipValidation
 from markupsafe import Markup
 
 from verderer.core.model.ids import run_id_text
@@ -91,6 +93,9 @@ class Renderer:
         )
 
 
+RendererArg = NamedDependency[SkipValidation[Renderer]]
+
+
 def _environment(parts: Parts, language: Language) -> Environment:
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -105,6 +110,7 @@ def _environment(parts: Parts, language: Language) -> Environment:
     says = Formats(language)
     made.filters.update(
         t=language.gettext,
+        ticks=_ticks,
         ago=says.ago,
         moment=says.moment,
         span=says.span,
@@ -132,6 +138,14 @@ def _environment(parts: Parts, language: Language) -> Environment:
     )
     made.globals["ui"] = made.get_template("macros.html").module
     return made
+
+
+def _ticks(text: str) -> Markup:
+    """What stands between backticks as code; everything is escaped."""
+    parts = str(text).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts)
+    )
 
 
 def _query(values: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from litestar import Response, get
+from litestar.params import FromPath
 from litestar.response import Stream
 
 from verderer.core.access import Action
@@ -12,8 +13,8 @@ from verderer.core.errors import NotFound
 from verderer.store.views.clusters import ClusterDetail, ClusterRow, get_cluster, list_clusters
 from verderer.web import live, visitor
 from verderer.web.gate import asks
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 
@@ -34,7 +35,9 @@ class ClusterPage:
 
 
 @get("/clusters", opt=asks(Action.CLUSTER_READ))
-async def clusters_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def clusters_page(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """All of them."""
     async with parts.ctx.db.reading() as tx:
         found = await list_clusters(tx, visitor.of(request).who.scope)
@@ -42,14 +45,14 @@ async def clusters_page(request: HttpRequest, parts: Parts, renderer: Renderer) 
 
 
 @get("/clusters/live", opt=asks(Action.CLUSTER_READ))
-async def clusters_news(parts: Parts) -> Stream:
+async def clusters_news(parts: PartsArg) -> Stream:
     """Says when to look again."""
     return live.stream(parts, changed=["clusters"])
 
 
 @get("/clusters/{cluster_id:str}", opt=asks(Action.CLUSTER_READ))
 async def cluster_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, cluster_id: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, cluster_id: FromPath[str]
 ) -> Response[str]:
     """One of them with its nodes and what the reader runs there."""
     async with parts.ctx.db.reading() as tx:
@@ -61,7 +64,7 @@ async def cluster_page(
 
 
 @get("/clusters/{cluster_id:str}/live", opt=asks(Action.CLUSTER_READ))
-async def cluster_news(request: HttpRequest, parts: Parts, cluster_id: str) -> Stream:
+async def cluster_news(request: HttpRequest, parts: PartsArg, cluster_id: FromPath[str]) -> Stream:
     """Says when its work or its nodes changed."""
     async with parts.ctx.db.reading() as tx:
         detail = await get_cluster(tx, visitor.of(request).who.scope, cluster_id, nodes=1, live=1)

@@ -16,8 +16,8 @@ from verderer.usecases import account, login
 from verderer.web import visitor
 from verderer.web.errors import SENTENCES, status_of
 from verderer.web.gate import anybody, asks
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import (
     LANGUAGE_COOKIE,
     PROJECT_COOKIE,
@@ -49,14 +49,14 @@ class PasswordPage:
 
 
 @get("/login", opt=anybody(_WHY_LOGIN))
-async def login_page(request: HttpRequest, renderer: Renderer) -> Response[str]:
+async def login_page(request: HttpRequest, renderer: RendererArg) -> Response[str]:
     """The form."""
     after = local_path(request.query_params.get("next", ""))
     return renderer.page(request, "login.html", LoginPage(next=after))
 
 
 @post("/login", opt=anybody(_WHY_LOGIN))
-async def log_in(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def log_in(request: HttpRequest, parts: PartsArg, renderer: RendererArg) -> Response[str]:
     """Open a session; the browser is sent to where it wanted to go."""
     form = await request.form()
     email, after = str(form.get("email", ""))[:254], local_path(str(form.get("next", "")))
@@ -78,7 +78,7 @@ async def log_in(request: HttpRequest, parts: Parts, renderer: Renderer) -> Resp
 
 
 @post("/logout", opt=asks(Action.SELF_READ))
-async def log_out(request: HttpRequest, parts: Parts) -> Response[str]:
+async def log_out(request: HttpRequest, parts: PartsArg) -> Response[str]:
     """End this browser's session."""
     here = visitor.of(request)
     await login.logout(parts.ctx, here.session, origin=here.who.origin)
@@ -87,13 +87,15 @@ async def log_out(request: HttpRequest, parts: Parts) -> Response[str]:
 
 
 @get("/password", opt=asks(Action.SELF_PASSWORD))
-async def password_page(request: HttpRequest, renderer: Renderer) -> Response[str]:
+async def password_page(request: HttpRequest, renderer: RendererArg) -> Response[str]:
     """Replace the password; the only page that a one-time password opens."""
     return renderer.page(request, "password.html", PasswordPage())
 
 
 @post("/password", opt=asks(Action.SELF_PASSWORD))
-async def set_password(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def set_password(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """Replace it, and end every other session."""
     here = visitor.of(request)
     form = await request.form()
@@ -113,7 +115,7 @@ async def set_password(request: HttpRequest, parts: Parts, renderer: Renderer) -
 
 
 @post("/preferences", opt=anybody("theme and language are wanted before logging in, too"))
-async def set_preferences(request: HttpRequest, parts: Parts) -> Response[str]:
+async def set_preferences(request: HttpRequest, parts: PartsArg) -> Response[str]:
     """Remember theme, language or project, and go back to where the reader was."""
     here = visitor.of(request)
     form = await request.form()

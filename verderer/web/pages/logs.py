@@ -20,7 +20,7 @@ from verderer.web.ansi import to_html
 from verderer.web.gate import asks
 from verderer.web.log_window import LogWindow, Part, Row
 from verderer.web.pages.run import load
-from verderer.web.parts import Parts
+from verderer.web.parts import PartsArg
 from verderer.web.render import HEADERS
 from verderer.web.visitor import HttpRequest
 
@@ -41,11 +41,9 @@ class _Log:
 
 
 @get(_PATH, opt=asks(Action.RUN_READ))
-async def log_lines(
-    request: HttpRequest, parts: Parts, run: str, idx: int, number: int, replica: int
-) -> Response[bytes]:
+async def log_lines(request: HttpRequest, parts: PartsArg) -> Response[bytes]:
     """Some lines, and how many there are."""
-    log = await _open(request, parts, run, AttemptKey(0, idx, number), replica)
+    log = await _open(request, parts)
     asked = request.query_params
     rows = await log.window.rows(_int(asked.get("from", "")), _int(asked.get("count", ""), _ROWS))
     unfinished = bool(rows) and rows[-1].number >= log.window.feeds
@@ -61,11 +59,9 @@ async def log_lines(
 
 
 @get(_PATH + "/find", opt=asks(Action.RUN_READ))
-async def find_in_log(
-    request: HttpRequest, parts: Parts, run: str, idx: int, number: int, replica: int
-) -> Response[bytes]:
+async def find_in_log(request: HttpRequest, parts: PartsArg) -> Response[bytes]:
     """Numbers of the lines that hold a text; without one, of those that look like errors."""
-    log = await _open(request, parts, run, AttemptKey(0, idx, number), replica)
+    log = await _open(request, parts)
     asked = request.query_params
     hits, then = await log.window.find(
         asked.get("text", "")[:500], first=_int(asked.get("from", "")), limit=_HITS
@@ -74,11 +70,9 @@ async def find_in_log(
 
 
 @get(_PATH + "/download", opt=asks(Action.RUN_READ))
-async def download_log(
-    request: HttpRequest, parts: Parts, run: str, idx: int, number: int, replica: int
-) -> Stream:
+async def download_log(request: HttpRequest, parts: PartsArg) -> Stream:
     """All of it as the program wrote it; what is missing is said where it is missing."""
-    log = await _open(request, parts, run, AttemptKey(0, idx, number), replica)
+    log = await _open(request, parts)
     return Stream(
         _bytes(parts.logs, log.infos),
         media_type="text/plain; charset=utf-8",
@@ -86,15 +80,15 @@ async def download_log(
     )
 
 
-async def _open(
-    request: HttpRequest, parts: Parts, run: str, part: AttemptKey, replica: int
-) -> _Log:
+async def _open(request: HttpRequest, parts: PartsArg) -> _Log:
     here = visitor.of(request)
-    replica = min(max(replica, 0), 32_000)
-    number = min(max(part.number, 0), 32_000)
+    path = request.path_params
+    run = str(path["run"])
+    step, number, replica = (
+        min(max(int(path[k]), 0), 32_000) for k in ("idx", "number", "replica")
+    )
     async with parts.ctx.db.reading() as tx:
         found = await load(tx, here, run)
-        step = min(max(part.step, 0), 2**31 - 1)
         chunks = await list_log_chunks(tx, here.who.scope, found.id, step, number, replica)
     prefix = log_prefix(found.project_id, AttemptKey(found.id, step, number))
     infos = [

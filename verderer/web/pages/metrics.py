@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from litestar import Response, get
+from litestar.params import FromPath
 
 from verderer.core.access import Action
 from verderer.store.views import tracking
@@ -17,8 +18,8 @@ from verderer.store.views.tracking import Curve, TrackedParams, TrackedRow
 from verderer.web import visitor
 from verderer.web.gate import asks
 from verderer.web.pages.run import Head, head, load
-from verderer.web.parts import Parts
-from verderer.web.render import HEADERS, Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import HEADERS, RendererArg
 from verderer.web.visitor import HttpRequest
 
 _LINES = 20  # curves in one chart; more cannot be told apart
@@ -39,7 +40,7 @@ class MetricsPage:
 
 @get("/runs/{run:str}/metrics", opt=asks(Action.RUN_READ))
 async def metrics_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """The page; its charts fetch their points."""
     here = visitor.of(request)
@@ -61,7 +62,7 @@ async def metrics_page(
 
 
 @get("/runs/{run:str}/metrics/curves", opt=asks(Action.RUN_READ))
-async def curves(request: HttpRequest, parts: Parts, run: str) -> Response[bytes]:
+async def curves(request: HttpRequest, parts: PartsArg, run: FromPath[str]) -> Response[bytes]:
     """Points of every chart."""
     here = visitor.of(request)
     async with parts.ctx.db.reading() as tx:

@@ -24,8 +24,8 @@ from verderer.web.gate import asks
 from verderer.web.graph import COLLAPSE_ABOVE, Drawing, Item, arrange
 from verderer.web.pages.overview import chosen
 from verderer.web.pages.run import run_id
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 _PREFIX: Final = "p."
@@ -75,7 +75,9 @@ class NewRunPage:
 
 
 @get("/runs/new", opt=asks(Action.RUN_SUBMIT))
-async def new_run_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def new_run_page(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """An example, or the document of the run to clone."""
     here = visitor.of(request)
     source = request.query_params.get("clone", "")
@@ -96,14 +98,16 @@ async def new_run_page(request: HttpRequest, parts: Parts, renderer: Renderer) -
 
 
 @post("/runs/new/check", opt=asks(Action.RUN_SUBMIT), status_code=200)
-async def check_document(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def check_document(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """What is wrong with the document, or what it would do; nothing is kept."""
     page = await _sent(request, parts)
     return renderer.page(request, "new_run.html", page)
 
 
 @post("/runs/new", opt=asks(Action.RUN_SUBMIT))
-async def submit_run(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def submit_run(request: HttpRequest, parts: PartsArg, renderer: RendererArg) -> Response[str]:
     """Submit it and go to its page."""
     page = await _sent(request, parts)
     form = await request.form()
@@ -137,7 +141,7 @@ async def submit_run(request: HttpRequest, parts: Parts, renderer: Renderer) -> 
     return Redirect(f"/runs/{run_id_text(made.run)}", status_code=303)
 
 
-async def _sent(request: HttpRequest, parts: Parts) -> NewRunPage:
+async def _sent(request: HttpRequest, parts: PartsArg) -> NewRunPage:
     form = await request.form()
     scope: Scope = visitor.of(request).who.scope
     document = str(form.get("document", "")).replace("\r\n", "\n")
@@ -158,7 +162,7 @@ async def _sent(request: HttpRequest, parts: Parts) -> NewRunPage:
     )
 
 
-def judge(parts: Parts, document: str, given: Mapping[str, str]) -> Verdict:
+def judge(parts: PartsArg, document: str, given: Mapping[str, str]) -> Verdict:
     """Read a document with some values for its parameters."""
     try:
         _, pipeline = parts.ctx.pipelines.parse(document.encode("utf-8", "surrogatepass"))

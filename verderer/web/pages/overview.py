@@ -18,9 +18,9 @@ from verderer.store.views.visible import ProjectRow, list_projects
 from verderer.web import live, visitor
 from verderer.web.formats import Formats
 from verderer.web.gate import asks
-from verderer.web.parts import Parts
+from verderer.web.parts import PartsArg
 from verderer.web.reasons import Line, explain
-from verderer.web.render import Renderer
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 _MOST_TOPICS = 200
@@ -55,7 +55,9 @@ class OverviewPage:
 
 
 @get("/", opt=asks(Action.PROJECT_LIST))
-async def overview_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def overview_page(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """Everything at one glance."""
     here = visitor.of(request)
     scope = here.who.scope
@@ -81,12 +83,12 @@ async def overview_page(request: HttpRequest, parts: Parts, renderer: Renderer) 
 
 
 @get("/live", opt=asks(Action.PROJECT_LIST))
-async def overview_news(request: HttpRequest, parts: Parts) -> Stream:
+async def overview_news(request: HttpRequest, parts: PartsArg) -> Stream:
     """Says when something changed in the reader's projects."""
     return live.stream(parts, changed=await topics_of(request, parts))
 
 
-async def topics_of(request: HttpRequest, parts: Parts) -> list[str]:
+async def topics_of(request: HttpRequest, parts: PartsArg) -> list[str]:
     """What to listen to for lists of runs: the first two hundred projects that the reader sees."""
     scope = visitor.of(request).who.scope
     async with parts.ctx.db.reading() as tx:

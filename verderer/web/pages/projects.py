@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from litestar import Response, get, post
+from litestar.params import FromPath
 from litestar.response import Redirect
 
 from verderer.core.access import Action
@@ -16,8 +17,8 @@ from verderer.store.views.runs import run_counts
 from verderer.usecases import projects
 from verderer.web import visitor
 from verderer.web.gate import asks
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 _MOST = 500
@@ -51,7 +52,9 @@ class ProjectPage:
 
 
 @get("/projects", opt=asks(Action.PROJECT_LIST))
-async def projects_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def projects_page(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """Those that the reader belongs to."""
     who = visitor.of(request).who
     found = await projects.list_projects(parts.ctx, who, limit=_MOST)
@@ -66,7 +69,7 @@ async def projects_page(request: HttpRequest, parts: Parts, renderer: Renderer) 
 
 
 @post("/projects", opt=asks(Action.PROJECT_CREATE))
-async def create_project(request: HttpRequest, parts: Parts) -> Response[str]:
+async def create_project(request: HttpRequest, parts: PartsArg) -> Response[str]:
     """Make one; its maker becomes nothing in it but may see it as a platform admin."""
     form = await request.form()
     made = await projects.create_project(
@@ -80,7 +83,7 @@ async def create_project(request: HttpRequest, parts: Parts) -> Response[str]:
 
 @get("/projects/{name:str}", opt=asks(Action.PROJECT_READ))
 async def project_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, name: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, name: FromPath[str]
 ) -> Response[str]:
     """One of them with its members."""
     here = visitor.of(request)
@@ -98,7 +101,7 @@ async def project_page(
 
 
 @post("/projects/{name:str}/members", opt=asks(Action.PROJECT_MEMBERS))
-async def put_member(request: HttpRequest, parts: Parts, name: str) -> Response[str]:
+async def put_member(request: HttpRequest, parts: PartsArg, name: FromPath[str]) -> Response[str]:
     """Take somebody in, or change what they are."""
     form = await request.form()
     await projects.put_member(
@@ -112,7 +115,9 @@ async def put_member(request: HttpRequest, parts: Parts, name: str) -> Response[
 
 
 @post("/projects/{name:str}/members/remove", opt=asks(Action.PROJECT_MEMBERS))
-async def remove_member(request: HttpRequest, parts: Parts, name: str) -> Response[str]:
+async def remove_member(
+    request: HttpRequest, parts: PartsArg, name: FromPath[str]
+) -> Response[str]:
     """Let somebody go; what they submitted stays."""
     form = await request.form()
     await projects.remove_member(

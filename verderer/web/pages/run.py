@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from litestar import Response, get, post
+from litestar.params import FromPath
 from litestar.response import Redirect, Stream
 
 from verderer.core.access import Action, require
@@ -31,9 +32,9 @@ from verderer.web import live, timeline, visitor
 from verderer.web.formats import Formats
 from verderer.web.gate import asks
 from verderer.web.graph import Drawing, draw
-from verderer.web.parts import Parts
+from verderer.web.parts import PartsArg
 from verderer.web.reasons import Line, ending, explain
-from verderer.web.render import Renderer
+from verderer.web.render import RendererArg
 from verderer.web.states import ORDER
 from verderer.web.visitor import HttpRequest, Visitor
 
@@ -89,7 +90,7 @@ class RunPage:
 
 @get("/runs/{run:str}", opt=asks(Action.RUN_READ))
 async def run_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """Graph, step and output."""
     here = visitor.of(request)
@@ -116,7 +117,7 @@ async def run_page(
 
 
 @get("/runs/{run:str}/live", opt=asks(Action.RUN_READ))
-async def run_news(request: HttpRequest, parts: Parts, run: str) -> Stream:
+async def run_news(request: HttpRequest, parts: PartsArg, run: FromPath[str]) -> Stream:
     """`changed` when the run moved, `log` when the selected step wrote something."""
     async with parts.ctx.db.reading() as tx:
         found = await load(tx, visitor.of(request), run)
@@ -125,14 +126,14 @@ async def run_news(request: HttpRequest, parts: Parts, run: str) -> Stream:
 
 
 @post("/runs/{run:str}/cancel", opt=asks(Action.RUN_CANCEL))
-async def cancel_run(request: HttpRequest, parts: Parts, run: str) -> Response[str]:
+async def cancel_run(request: HttpRequest, parts: PartsArg, run: FromPath[str]) -> Response[str]:
     """Ask it to end; nothing new of it starts from here on."""
     await cancel(parts.ctx, visitor.of(request).who, run_id(run))
     return Redirect(f"/runs/{run}", status_code=303)
 
 
 @post("/runs/{run:str}/retry", opt=asks(Action.RUN_RETRY))
-async def retry_run(request: HttpRequest, parts: Parts, run: str) -> Response[str]:
+async def retry_run(request: HttpRequest, parts: PartsArg, run: FromPath[str]) -> Response[str]:
     """Run what did not succeed once more, or all of it."""
     form = await request.form()
     everything = form.get("everything") == "1"

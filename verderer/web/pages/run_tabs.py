@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from litestar import Response, get
+from litestar.params import FromPath
 from litestar.response import Stream
 
 from verderer.core.access import Action
@@ -15,8 +16,8 @@ from verderer.store.views.steps import ArtifactRow, StepRow, list_artifacts, lis
 from verderer.web import timeline, visitor
 from verderer.web.gate import asks
 from verderer.web.pages.run import Head, head, load
-from verderer.web.parts import Parts
-from verderer.web.render import HEADERS, Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import HEADERS, RendererArg
 from verderer.web.timeline import Timeline
 from verderer.web.visitor import HttpRequest
 
@@ -62,7 +63,7 @@ class EventsPage:
 
 @get("/runs/{run:str}/steps", opt=asks(Action.RUN_READ))
 async def steps_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """Every step with its time bar."""
     here = visitor.of(request)
@@ -83,7 +84,7 @@ async def steps_page(
 
 @get("/runs/{run:str}/artifacts", opt=asks(Action.RUN_READ))
 async def artifacts_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """What the steps left behind."""
     here = visitor.of(request)
@@ -101,7 +102,12 @@ async def artifacts_page(
 
 @get("/runs/{run:str}/artifacts/{idx:int}/{number:int}/{name:str}", opt=asks(Action.RUN_READ))
 async def download_artifact(
-    request: HttpRequest, parts: Parts, run: str, idx: int, number: int, name: str
+    request: HttpRequest,
+    parts: PartsArg,
+    run: FromPath[str],
+    idx: FromPath[int],
+    number: FromPath[int],
+    name: FromPath[str],
 ) -> Stream:
     """The bytes of an artifact that is one file."""
     here = visitor.of(request)
@@ -126,7 +132,7 @@ async def download_artifact(
 
 @get("/runs/{run:str}/yaml", opt=asks(Action.RUN_READ))
 async def yaml_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """The document as it was submitted, with the values of its parameters."""
     here = visitor.of(request)
@@ -138,7 +144,7 @@ async def yaml_page(
 
 @get("/runs/{run:str}/events", opt=asks(Action.RUN_READ))
 async def events_page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, run: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, run: FromPath[str]
 ) -> Response[str]:
     """Who did what, newest first."""
     here = visitor.of(request)

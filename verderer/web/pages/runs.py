@@ -22,8 +22,8 @@ from verderer.web import live, search_syntax, visitor
 from verderer.web.gate import asks
 from verderer.web.language import N_
 from verderer.web.pages.overview import chosen, topics_of
-from verderer.web.parts import Parts
-from verderer.web.render import HEADERS, Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import HEADERS, RendererArg
 from verderer.web.visitor import HttpRequest
 
 PAGE: Final = 50
@@ -61,7 +61,7 @@ class RunsPage:
 
 
 @get("/runs", opt=asks(Action.RUN_READ))
-async def runs_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def runs_page(request: HttpRequest, parts: PartsArg, renderer: RendererArg) -> Response[str]:
     """A page of the runs that the reader may see."""
     here = visitor.of(request)
     asked = request.query_params
@@ -93,25 +93,25 @@ async def runs_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> R
 
 
 @get("/runs/live", opt=asks(Action.RUN_READ))
-async def runs_news(request: HttpRequest, parts: Parts) -> Stream:
+async def runs_news(request: HttpRequest, parts: PartsArg) -> Stream:
     """Says when the list may have changed."""
     return live.stream(parts, changed=await topics_of(request, parts))
 
 
-@get("/runs/export.{kind:str}", opt=asks(Action.RUN_READ))
-async def export_runs(request: HttpRequest, parts: Parts, kind: str) -> Stream:
+@get(["/runs/export.csv", "/runs/export.json"], opt=asks(Action.RUN_READ))
+async def export_runs(request: HttpRequest, parts: PartsArg) -> Stream:
     """The list as CSV or JSON, at most ten thousand runs."""
     here = visitor.of(request)
+    kind = request.url.path.rpartition(".")[2]
     async with parts.ctx.db.reading() as tx:
         project = chosen(here.project, await list_projects(tx, here.who.scope))
     wanted = _search(request.query_params, project).filter
     rows = _all(parts, here.who.scope, wanted)
     body = _as_csv(rows) if kind == "csv" else _as_json(rows)
-    name = f"runs.{'csv' if kind == 'csv' else 'json'}"
     return Stream(
         body,
         media_type="text/csv; charset=utf-8" if kind == "csv" else "application/json",
-        headers=HEADERS | {"Content-Disposition": f'attachment; filename="{name}"'},
+        headers=HEADERS | {"Content-Disposition": f'attachment; filename="runs.{kind}"'},
     )
 
 
@@ -128,7 +128,7 @@ def _key(text: str) -> int | None:
         return None
 
 
-async def _all(parts: Parts, scope: Scope, wanted: RunFilter) -> AsyncIterator[RunRow]:
+async def _all(parts: PartsArg, scope: Scope, wanted: RunFilter) -> AsyncIterator[RunRow]:
     before: int | None = None
     given = 0
     while given < _EXPORTED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from litestar import Response, get, post
+from litestar.params import FromPath
 from litestar.response import Redirect
 
 from verderer.core.access import Action
@@ -12,8 +13,8 @@ from verderer.core.model.people import ApiToken, Session
 from verderer.usecases import account, tokens
 from verderer.web import visitor
 from verderer.web.gate import asks
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 
@@ -32,13 +33,15 @@ class SettingsPage:
 
 
 @get("/settings", opt=asks(Action.SELF_READ))
-async def settings_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def settings_page(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """All of them."""
     return await _page(request, parts, renderer, made="")
 
 
 @post("/settings/tokens", opt=asks(Action.SELF_CHANGE), status_code=200)
-async def make_token(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def make_token(request: HttpRequest, parts: PartsArg, renderer: RendererArg) -> Response[str]:
     """Make a token and show it once."""
     form = await request.form()
     days = str(form.get("days", ""))
@@ -53,14 +56,16 @@ async def make_token(request: HttpRequest, parts: Parts, renderer: Renderer) -> 
 
 
 @post("/settings/tokens/{token:int}/revoke", opt=asks(Action.SELF_CHANGE))
-async def revoke_token(request: HttpRequest, parts: Parts, token: int) -> Response[str]:
+async def revoke_token(
+    request: HttpRequest, parts: PartsArg, token: FromPath[int]
+) -> Response[str]:
     """End a token at once."""
     await tokens.revoke_token(parts.ctx, visitor.of(request).who, token)
     return Redirect("/settings#tokens", status_code=303)
 
 
 @post("/settings/sessions/end", opt=asks(Action.SELF_CHANGE))
-async def end_session(request: HttpRequest, parts: Parts) -> Response[str]:
+async def end_session(request: HttpRequest, parts: PartsArg) -> Response[str]:
     """End one browser's session, or all but this one."""
     here = visitor.of(request)
     form = await request.form()
@@ -72,7 +77,7 @@ async def end_session(request: HttpRequest, parts: Parts) -> Response[str]:
 
 
 async def _page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, *, made: str
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, *, made: str
 ) -> Response[str]:
     who = visitor.of(request).who
     page = SettingsPage(

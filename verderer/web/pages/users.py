@@ -14,8 +14,8 @@ from verderer.usecases import users
 from verderer.usecases.users import NewUser
 from verderer.web import visitor
 from verderer.web.gate import asks
-from verderer.web.parts import Parts
-from verderer.web.render import Renderer
+from verderer.web.parts import PartsArg
+from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
 _PAGE = 100
@@ -32,13 +32,15 @@ class UsersPage:
 
 
 @get("/settings/users", opt=asks(Action.USER_MANAGE))
-async def users_page(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def users_page(request: HttpRequest, parts: PartsArg, renderer: RendererArg) -> Response[str]:
     """By e-mail address."""
     return await _page(request, parts, renderer, made=None)
 
 
 @post("/settings/users", opt=asks(Action.USER_MANAGE), status_code=200)
-async def create_user(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def create_user(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """Make an account and show its one-time password once."""
     form = await request.form()
     made = await users.create_user(
@@ -52,7 +54,9 @@ async def create_user(request: HttpRequest, parts: Parts, renderer: Renderer) ->
 
 
 @post("/settings/users/change", opt=asks(Action.USER_MANAGE), status_code=200)
-async def change_user(request: HttpRequest, parts: Parts, renderer: Renderer) -> Response[str]:
+async def change_user(
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg
+) -> Response[str]:
     """Deactivate, activate, or give a new one-time password."""
     who = visitor.of(request).who
     form = await request.form()
@@ -71,7 +75,7 @@ async def change_user(request: HttpRequest, parts: Parts, renderer: Renderer) ->
 
 
 async def _page(
-    request: HttpRequest, parts: Parts, renderer: Renderer, *, made: NewUser | None
+    request: HttpRequest, parts: PartsArg, renderer: RendererArg, *, made: NewUser | None
 ) -> Response[str]:
     after = request.query_params.get("after", "")[:254]
     found = await users.list_users(parts.ctx, visitor.of(request).who, after=after, limit=_PAGE + 1)
