@@ -41,4 +41,18 @@ BROKEN = {
                SELECT count(*) FROM audit u
                 WHERE u.run_id = s.run_id AND u.step_idx = s.idx AND u.attempt = a.number
                   AND u.action = 'attempt.' || a.state)""",
+    "a run is over without an audit row that says how": """
+        SELECT r.id FROM runs r WHERE r.open = 0 AND NOT EXISTS (
+               SELECT 1 FROM audit u
+                WHERE u.run_id = r.id AND u.action = 'run.' || r.state)""",
+    "a run was not audited when it was submitted": """
+        SELECT r.id FROM runs r WHERE 1 <> (
+               SELECT count(*) FROM audit u
+                WHERE u.run_id = r.id AND u.action = 'run.submitted')""",
+    "an attempt was not audited when it was made": """
+        SELECT a.step_id FROM attempts a JOIN steps s ON s.id = a.step_id
+         WHERE 1 <> (
+               SELECT count(*) FROM audit u
+                WHERE u.run_id = s.run_id AND u.step_idx = s.idx AND u.attempt = a.number
+                  AND u.action = 'attempt.assigned')""",
 }

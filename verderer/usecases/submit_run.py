@@ -363,6 +363,9 @@ def _entries(new: Sequence[_Ready]) -> list[tuple[Actor, list[audit.Entry]]]:
                 detail={"name": ready.run.name, "steps": ready.run.steps},
             )
         )
+        if not ready.run.open:
+            over = audit.Entry(action="run.succeeded", project=ready.run.project, run=ready.run.id)
+            entries.append(over)
     return list(by_actor.values())
 
 
