@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Annotated
 
 import typer
 
 from verderer.cli import server_commands
+from verderer.cli.commands import registry
+from verderer.cli.commands.contexts import CONTEXT_VARIABLE
+from verderer.cli.help import GroupedHelp
+from verderer.cli.screen.failures import Exit, exit_code_of, print_error
 from verderer.core.errors import VerdererError
+from verderer.core.version import VERSION
 
 app = typer.Typer(
     name="verderer",
+    cls=GroupedHelp,
     help="One control plane over many AI compute clusters, Kubernetes and Slurm.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+registry.register(app)
 server_commands.register(app)
+
+
+@app.callback()
+def everywhere(
+    context: Annotated[
+        str, typer.Option("--context", help="Which login to use, as `login --context` named it.")
+    ] = "",
+    version: Annotated[  # noqa: ARG001 what it does is done when it is read
+        bool, typer.Option("--version", is_eager=True, callback=lambda v: _show_version(v))
+    ] = False,
+) -> None:
+    """One control plane over many AI compute clusters, Kubernetes and Slurm."""
+    if context:
+        os.environ[CONTEXT_VARIABLE] = context
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(VERSION)
+        raise typer.Exit
 
 
 def main() -> None:
@@ -24,10 +54,14 @@ def main() -> None:
     try:
         app()
     except VerdererError as e:
-        print(f"Error: {e.message}", file=sys.stderr)
-        if e.hint:
-            print(f"Hint: {e.hint}", file=sys.stderr)
-        sys.exit(1)
+        print_error(e)
+        sys.exit(exit_code_of(e))
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python must not complain about it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.OK)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 from urllib.parse import urlencode
@@ -25,6 +25,9 @@ from verderer.wire.agent import (
 from verderer.wire.transport import Answer, Ask, Transport
 
 T = TypeVar("T")
+
+QueryValue = str | int | Sequence[str] | None
+"""A sequence is sent as one member for each of its values."""
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 _JSON = "application/json"
@@ -83,7 +86,7 @@ class ApiClient:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def get(self, path: str, into: type[T], **query: str | int | None) -> T:
+    async def get(self, path: str, into: type[T], **query: QueryValue) -> T:
         """Read one document; query members that are None are left out."""
         return self._decode(await self.exchange("GET", path, query=query), into)
 
@@ -107,7 +110,7 @@ class ApiClient:
         *,
         body: object = None,
         content_type: str = "",
-        query: Mapping[str, str | int | None] | None = None,
+        query: Mapping[str, QueryValue] | None = None,
         idempotency_key: str = "",
     ) -> Answer:
         """One request and its whole answer, for what the short methods do not cover.
@@ -127,7 +130,7 @@ class ApiClient:
         *,
         accept: str = "application/octet-stream",
         quiet_s: float = 60.0,
-        query: Mapping[str, str | int | None] | None = None,
+        query: Mapping[str, QueryValue] | None = None,
     ) -> AsyncIterator[bytes]:
         """Body parts as they come, for logs and events; `quiet_s` bounds the wait for each."""
         ask = self._ask("GET", path, query, None, "")
@@ -140,12 +143,12 @@ class ApiClient:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str | int | None] | None,
+        query: Mapping[str, QueryValue] | None,
         body: object,
         content_type: str,
     ) -> Ask:
         pairs = {name: value for name, value in (query or {}).items() if value is not None}
-        url = self.server_url + path + (f"?{urlencode(pairs)}" if pairs else "")
+        url = self.server_url + path + (f"?{urlencode(pairs, doseq=True)}" if pairs else "")
         headers = dict(self._headers)
         content: bytes | None = None
         if isinstance(body, bytes):

@@ -39,7 +39,7 @@ async def why_run(
             after=-1 if start is None else min(start, 2**31 - 1),
             limit=limit + 1,
         )
-        gone_s = await scheduler_gone_s(tx)
+        gone_s = await scheduler_gone_s(tx, actor.scope)
     now = context.clock()
     return page_of(rows, limit, key=lambda s: s.idx, show=lambda s: show_why(s, gone_s, now))
 
@@ -51,7 +51,7 @@ async def why_step(context: ContextArg, actor: ActorArg, run: RunArg, step: Step
         head = await the_run(tx, actor, run)
         found = await the_step(tx, actor, head, step)
         rows = await stuck_steps(tx, actor.scope, head.id, found.idx)
-        gone_s = await scheduler_gone_s(tx)
+        gone_s = await scheduler_gone_s(tx, actor.scope)
     return show_why(rows[0], gone_s, context.clock())
 
 
