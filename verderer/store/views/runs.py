@@ -1,12 +1,13 @@
 """Runs as pages and the API list them: newest first, by key, never by offset.
 
 Every listing starts from an index that gives ids in order; what no index answers (labels, text,
-actor, cluster) is looked for in a bounded number of them. So an answer takes the same time however
-many runs there are, and a page says from where to look further.
+actor, cluster) is looked for in as many of them as a twentieth of a second allows. So an answer
+takes the same time however many runs there are, and a page says from where to look further.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,9 +19,10 @@ from verderer.core.model.run import RunState
 from verderer.store.database import Row, Tx
 from verderer.store.views.visible import visible_projects
 
-_ROUNDS = 5
-_WINDOW = 2_000  # ids looked at in one round when something no index answers is asked
-_CLUSTER_WINDOW = 150  # finding a run's clusters costs a look at each of its steps
+_BUDGET_S = 0.05
+_WINDOW = 4_000  # ids looked at in one round when something no index answers is asked
+_CLUSTER_WINDOW = 50  # finding a run's clusters costs a look at each of its steps
+_MOST_IDS = 20_000  # of all projects and states together, in one round
 
 # `>` and ASC instead of `<` and DESC when the oldest are wanted first.
 _NEWEST = """
@@ -186,17 +188,19 @@ async def list_runs(
     if not projects:
         return RunPage(rows=(), before=None)
     source, arguments, exact = _source(scope, wanted, projects)
-    window = limit + 1 if exact else _window(wanted, limit, len(projects))
+    pairs = 1 if not arguments else len(projects) * max(1, len(wanted.states))
+    window = limit + 1 if exact else _window(wanted, limit, pairs)
     rows: list[RunRow] = []
     key: int | None = before if before is not None else _start(wanted)
-    for _ in range(1 if exact else _ROUNDS):
+    until = time.monotonic() + _BUDGET_S
+    while key is not None and len(rows) < limit:
         ids = [r["id"] for r in await tx.fetch(source, key, window, *arguments)]
         found = await _matching(tx, wanted, ids, limit + 1 - len(rows))
         rows += found
         key = ids[-1] if len(ids) == window else None
         if len(rows) > limit:
             rows, key = rows[:limit], rows[limit - 1].id
-        if key is None or len(rows) >= limit:
+        if exact or time.monotonic() > until:
             break
     return RunPage(rows=tuple(rows), before=key)
 
@@ -263,10 +267,9 @@ def _source(
     return sql, arguments, exact
 
 
-def _window(wanted: RunFilter, limit: int, projects: int) -> int:
-    if wanted.cluster:
-        return max(limit + 1, _CLUSTER_WINDOW)
-    return max(limit + 1, _WINDOW // max(1, projects * max(1, len(wanted.states))))
+def _window(wanted: RunFilter, limit: int, pairs: int) -> int:
+    window = _CLUSTER_WINDOW if wanted.cluster else _WINDOW
+    return max(limit + 1, min(window, _MOST_IDS // pairs))
 
 
 def _start(wanted: RunFilter) -> int:
