@@ -1,1 +1,1 @@
-"""Turns what a node says into findings: parsers (text to values), probes (run a tool), catalogue."""
+"""Turns what a node says into findings: parsers (text to values), probes, catalogue."""
