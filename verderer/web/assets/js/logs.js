@@ -87,8 +87,10 @@
       element.append(...found.rows.map(line));
       place(page, element);
       known?.element.remove();
-      body.append(element);
       pages.delete(page);
+      // In the order of their numbers, for those who hear the page.
+      const after = [...pages].filter(([other]) => other > page).sort(([x], [y]) => x - y)[0];
+      body.insertBefore(element, after?.[1].element ?? null);
       pages.set(page, { element, rows: found.rows.length });
       for (const [old, kept] of pages) {
         if (pages.size <= KEPT) break;
