@@ -9,15 +9,20 @@ from datetime import datetime
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.store.database import Row, Tx, columns
 
+# Steps are found before attempts, whatever statistics say: in a young database the planner likes to
+# join the numbers of attempts first, and nearly all of them are 1.
 _LOCK = """
-    SELECT s.id, s.run_id, s.idx, s.template, s.matrix, s.shape_id, s.failures,
-           a.number, a.state::text, r.project_id
-      FROM unnest($2::bigint[], $3::int[], $4::int[]) AS u (run_id, idx, number)
-      JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
-      JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number
-      JOIN runs AS r ON r.id = s.run_id
+    WITH named AS MATERIALIZED (
+        SELECT s.id, s.run_id, s.idx, s.template, s.matrix, s.shape_id, s.failures,
+               u.number, r.project_id
+          FROM unnest($2::bigint[], $3::int[], $4::int[]) AS u (run_id, idx, number)
+          JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
+          JOIN runs AS r ON r.id = s.run_id)
+    SELECT n.id, n.run_id, n.idx, n.template, n.matrix, n.shape_id, n.failures,
+           n.number, a.state::text, n.project_id
+      FROM named AS n JOIN attempts AS a ON a.step_id = n.id AND a.number = n.number
      WHERE a.cluster_id = $1
-     ORDER BY s.id
+     ORDER BY n.id
        FOR NO KEY UPDATE OF a
 """
 _MOVE = """
@@ -73,12 +78,14 @@ _DESIRED = """
      ORDER BY a.revision, s.id
 """
 _LIVE_ON = """
-    SELECT r.project_id, s.run_id, s.idx, a.number
-      FROM unnest($2::int[], $3::bigint[], $4::int[], $5::int[])
-        AS u (project_id, run_id, idx, number)
-      JOIN runs AS r ON r.id = u.run_id AND r.project_id = u.project_id
-      JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
-      JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number
+    WITH named AS MATERIALIZED (
+        SELECT s.id, r.project_id, s.run_id, s.idx, u.number
+          FROM unnest($2::int[], $3::bigint[], $4::int[], $5::int[])
+            AS u (project_id, run_id, idx, number)
+          JOIN runs AS r ON r.id = u.run_id AND r.project_id = u.project_id
+          JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx)
+    SELECT n.project_id, n.run_id, n.idx, n.number
+      FROM named AS n JOIN attempts AS a ON a.step_id = n.id AND a.number = n.number
      WHERE a.cluster_id = $1
        AND (a.state IN ('assigned', 'starting', 'running', 'stopping')
             OR a.ended_at > now() - interval '1 day')

@@ -12,19 +12,23 @@ _ADD_ARTIFACTS = """
                          $6::int[], $7::text[])
         ON CONFLICT DO NOTHING
 """
+# Steps before attempts, as in `attempts.py`.
 _PUT_CHUNKS = """
+    WITH named AS MATERIALIZED (
+        SELECT s.id, u.number, u.replica, u.sequence, u.first_byte, u.size, u.lines, u.lost,
+               u.first_at, u.last_at, u.sealed, u.complete
+          FROM unnest($2::bigint[], $3::int[], $4::smallint[], $5::smallint[], $6::int[],
+                      $7::bigint[], $8::bigint[], $9::int[], $10::bigint[], $11::timestamptz[],
+                      $12::timestamptz[], $13::bool[], $14::bool[])
+            AS u (run_id, idx, number, replica, sequence, first_byte, size, lines, lost, first_at,
+                  last_at, sealed, complete)
+          JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx)
     INSERT INTO log_chunks AS c
         (step_id, number, replica, sequence, first_byte, size, lines, lost, first_at, last_at,
          sealed, complete)
-    SELECT s.id, u.number, u.replica, u.sequence, u.first_byte, u.size, u.lines, u.lost,
-           u.first_at, u.last_at, u.sealed, u.complete
-      FROM unnest($2::bigint[], $3::int[], $4::smallint[], $5::smallint[], $6::int[],
-                  $7::bigint[], $8::bigint[], $9::int[], $10::bigint[], $11::timestamptz[],
-                  $12::timestamptz[], $13::bool[], $14::bool[])
-        AS u (run_id, idx, number, replica, sequence, first_byte, size, lines, lost, first_at,
-              last_at, sealed, complete)
-      JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
-      JOIN attempts AS a ON a.step_id = s.id AND a.number = u.number AND a.cluster_id = $1
+    SELECT n.*
+      FROM named AS n JOIN attempts AS a ON a.step_id = n.id AND a.number = n.number
+     WHERE a.cluster_id = $1
      ORDER BY 1, 2, 3, 4
         ON CONFLICT (step_id, number, replica, sequence) DO UPDATE
        SET size = excluded.size, lines = excluded.lines, lost = excluded.lost,
