@@ -18,8 +18,8 @@ from verderer.objects.grants import LocalGrants
 from verderer.objects.logs import Chunk as Bytes
 from verderer.objects.logs import Gap, Mark, encode_chunk
 from verderer.objects.store import ObjectStore
+from verderer.usecases.agents.receive_logs import Chunk, receive_chunks
 from verderer.usecases.context import Context
-from verderer.usecases.receive_logs import Chunk, receive_chunks
 
 ONE = "metadata: {name: one}\nsteps:\n  - name: only\n    command: [echo, hello]\n"
 CHAIN = """

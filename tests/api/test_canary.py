@@ -17,11 +17,11 @@ from verderer.api.auth import ContextArg
 from verderer.core.errors import Fault
 from verderer.store.database import Database
 from verderer.telemetry import logs
-from verderer.usecases.account import change_password
 from verderer.usecases.authenticate import authenticate
-from verderer.usecases.bootstrap import bootstrap
 from verderer.usecases.context import Context
-from verderer.usecases.login import login
+from verderer.usecases.people.account import change_password
+from verderer.usecases.people.bootstrap import bootstrap
+from verderer.usecases.people.login import login
 
 TYPED = ["canary-right-password", "canary-wrong-password", "canary-in-the-email-field"]
 

@@ -19,7 +19,7 @@ from verderer.core.credentials import SESSION_COOKIE
 from verderer.core.errors import NotAuthenticated
 from verderer.store.database import Database
 from verderer.usecases.context import Context
-from verderer.usecases.users import deactivate_user
+from verderer.usecases.people.users import deactivate_user
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 

@@ -14,7 +14,7 @@ from verderer.api.etags import etag_of, fits
 from verderer.api.paging import page_of, read_cursor, write_cursor
 from verderer.core.errors import Invalid
 from verderer.usecases.context import Context
-from verderer.usecases.projects import create_project
+from verderer.usecases.people.projects import create_project
 
 
 @given(st.text().filter(lambda t: "\x00" not in t))

@@ -24,7 +24,7 @@ from verderer.objects.store import open_store
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password
+from verderer.usecases.people.passwords import hash_password
 
 CHROMIUM = next((p for n in ("chromium", "chromium-browser") if (p := shutil.which(n))), None)
 ARGUMENTS = [

@@ -16,7 +16,7 @@ from verderer.store.tables import people
 from verderer.store.wakeups import Wakeups
 from verderer.usecases.clusters import create_cluster_credential
 from verderer.usecases.context import Context
-from verderer.usecases.projects import create_project, put_member
+from verderer.usecases.people.projects import create_project, put_member
 
 SYSTEM = Actor(kind=ActorKind.SYSTEM, name="tests", platform_admin=True)
 PASSWORD = "three words in a row 17"

@@ -23,7 +23,7 @@ from verderer.objects.store import ObjectStore, open_store
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password
+from verderer.usecases.people.passwords import hash_password
 from verderer.usecases.submit_run import Submitter
 from verderer.web.app import web_handlers
 

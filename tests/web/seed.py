@@ -24,7 +24,7 @@ from verderer.objects.config import ObjectsConfig
 from verderer.objects.store import open_store
 from verderer.store.database import Database, Tx, columns
 from verderer.store.migrate import migrate
-from verderer.usecases.passwords import hash_password
+from verderer.usecases.people.passwords import hash_password
 
 GI = 2**30
 PASSWORD = "forest-of-dean-1217"

@@ -14,14 +14,14 @@ from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.gate import origin_of
 from verderer.core.access import Action
 from verderer.core.model.people import Session
-from verderer.usecases.account import (
+from verderer.usecases.people.account import (
     change_password,
     end_session,
     end_sessions,
     list_sessions,
     read_account,
 )
-from verderer.usecases.login import login_program
+from verderer.usecases.people.login import login_program
 
 _PASSWORD = Annotated[str, Meta(max_length=1_024)]
 

@@ -16,7 +16,7 @@ from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_c
 from verderer.core.access import Action
 from verderer.core.model.actor import Role
 from verderer.core.model.people import Member, Project
-from verderer.usecases.projects import (
+from verderer.usecases.people.projects import (
     create_project,
     list_members,
     list_projects,

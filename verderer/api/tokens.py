@@ -14,8 +14,14 @@ from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
 from verderer.core.access import Action
 from verderer.core.model.people import ApiToken
-from verderer.usecases.login import NewToken
-from verderer.usecases.tokens import MOST_DAYS, USUAL_DAYS, create_token, list_tokens, revoke_token
+from verderer.usecases.people.login import NewToken
+from verderer.usecases.people.tokens import (
+    MOST_DAYS,
+    USUAL_DAYS,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
 
 TokenId = Annotated[int, PathParameter(ge=1, lt=1 << 31)]
 

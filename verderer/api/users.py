@@ -15,7 +15,7 @@ from verderer.api.etags import tagged
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
 from verderer.core.access import Action
 from verderer.core.model.people import User
-from verderer.usecases.users import (
+from verderer.usecases.people.users import (
     activate_user,
     create_user,
     deactivate_user,

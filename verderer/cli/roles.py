@@ -75,8 +75,8 @@ async def _bootstrap(settings: Settings) -> tuple[str, str] | None:
     from verderer.cli.assembly import open_context
     from verderer.cli.data_folder import write_private
     from verderer.core.model.actor import Actor, ActorKind
-    from verderer.usecases.bootstrap import bootstrap as make_first
     from verderer.usecases.clusters import create_cluster_credential
+    from verderer.usecases.people.bootstrap import bootstrap as make_first
 
     async with open_context(settings, role="migrate") as ctx:
         first = await make_first(ctx)

@@ -170,7 +170,11 @@ def migrate(
         else:
             print(f"First login: {login.email}  one-time password: {login.password}")
 
-    uses = ("verderer.store.migrate", "verderer.usecases.bootstrap", "verderer.usecases.clusters")
+    uses = (
+        "verderer.store.migrate",
+        "verderer.usecases.people.bootstrap",
+        "verderer.usecases.clusters",
+    )
     _play("migrate", config, data_dir, run, uses=uses)
 
 

@@ -24,8 +24,8 @@ from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
 from verderer.objects.store import open_store
 from verderer.settings import Settings
+from verderer.usecases.agents.heartbeats import Heartbeats
 from verderer.usecases.context import Context
-from verderer.usecases.heartbeats import Heartbeats
 from verderer.usecases.submit_run import Submitter
 from verderer.web.app import web_handlers
 

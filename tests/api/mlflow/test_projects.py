@@ -10,7 +10,7 @@ from tests.api.mlflow.rig import RUN_ID, Tracking, make_step
 from tests.rig.people import SYSTEM
 from verderer.core.model.actor import Role
 from verderer.core.model.ids import run_id_text
-from verderer.usecases.projects import put_member
+from verderer.usecases.people.projects import put_member
 
 
 async def join_both(tracking: Tracking) -> str:
@@ -113,7 +113,7 @@ async def test_an_experiment_does_not_move_to_another_project(
 async def test_a_project_may_be_called_as_a_part_of_the_address(
     tracking: Tracking, api: httpx2.AsyncClient
 ) -> None:
-    from verderer.usecases.projects import create_project
+    from verderer.usecases.people.projects import create_project
 
     for name in ("api", "version", "mlflow"):
         await create_project(tracking.ctx, SYSTEM, name=name)

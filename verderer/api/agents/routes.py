@@ -11,11 +11,11 @@ from verderer.core.access import Action
 from verderer.core.errors import Invalid
 from verderer.core.model.actor import Actor
 from verderer.core.version import VERSION
-from verderer.usecases.agent_session import hello, receive_nodes
-from verderer.usecases.grant_objects import grantable
-from verderer.usecases.hand_out_orders import Orders, hand_out
-from verderer.usecases.receive_logs import receive_chunks
-from verderer.usecases.receive_report import receive_facts
+from verderer.usecases.agents.agent_session import hello, receive_nodes
+from verderer.usecases.agents.grant_objects import grantable
+from verderer.usecases.agents.hand_out_orders import Orders, hand_out
+from verderer.usecases.agents.receive_logs import receive_chunks
+from verderer.usecases.agents.receive_report import receive_facts
 from verderer.wire import agent as wire
 
 HEARTBEAT_S = 10.0

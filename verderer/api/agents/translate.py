@@ -8,9 +8,9 @@ from verderer.core.errors import Invalid
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.cluster import NodeReport
 from verderer.core.model.resources import Resources
-from verderer.usecases import hand_out_orders
-from verderer.usecases.receive_logs import Chunk
-from verderer.usecases.receive_report import Fact
+from verderer.usecases.agents import hand_out_orders
+from verderer.usecases.agents.receive_logs import Chunk
+from verderer.usecases.agents.receive_report import Fact
 from verderer.wire import agent as wire
 
 _FACTS = frozenset(

@@ -12,7 +12,7 @@ from verderer.core.access import Action
 from verderer.core.credentials import SESSION_COOKIE
 from verderer.core.errors import Refusal
 from verderer.core.passwords import MIN_PASSWORD
-from verderer.usecases import account, login
+from verderer.usecases.people import account, login
 from verderer.web import visitor
 from verderer.web.errors import SENTENCES, status_of
 from verderer.web.gate import anybody, asks

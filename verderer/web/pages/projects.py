@@ -14,7 +14,7 @@ from verderer.core.model.actor import Role
 from verderer.core.model.people import Member, Project
 from verderer.core.model.run import RunState
 from verderer.store.views.runs import run_counts
-from verderer.usecases import projects
+from verderer.usecases.people import projects
 from verderer.web import visitor
 from verderer.web.gate import asks
 from verderer.web.parts import PartsArg

@@ -10,7 +10,7 @@ from litestar.response import Redirect
 
 from verderer.core.access import Action
 from verderer.core.model.people import ApiToken, Session
-from verderer.usecases import account, tokens
+from verderer.usecases.people import account, tokens
 from verderer.web import visitor
 from verderer.web.gate import asks
 from verderer.web.parts import PartsArg

@@ -10,8 +10,8 @@ from litestar.response import Redirect
 from verderer.core.access import Action
 from verderer.core.errors import Invalid
 from verderer.core.model.people import User
-from verderer.usecases import users
-from verderer.usecases.users import NewUser
+from verderer.usecases.people import users
+from verderer.usecases.people.users import NewUser
 from verderer.web import visitor
 from verderer.web.gate import asks
 from verderer.web.parts import PartsArg

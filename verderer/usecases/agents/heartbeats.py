@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from verderer.core.errors import Fault
-from verderer.usecases.agent_session import heard
+from verderer.usecases.agents.agent_session import heard
 from verderer.usecases.context import Context
 
 _EVERY_S = 1.0

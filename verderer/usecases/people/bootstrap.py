@@ -8,7 +8,7 @@ from verderer.core.credentials import make_one_time_password
 from verderer.core.model.actor import Actor, ActorKind, Role
 from verderer.store.tables import audit, people, projects
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password
+from verderer.usecases.people.passwords import hash_password
 
 EMAIL = "admin@localhost"
 PROJECT = "demo"

@@ -14,8 +14,8 @@ from verderer.core.passwords import canonical_password, check_password
 from verderer.store.tables import audit, people
 from verderer.store.views import projects
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password, verify_password
-from verderer.usecases.throttle import count_try, forgive_try
+from verderer.usecases.people.passwords import hash_password, verify_password
+from verderer.usecases.people.throttle import count_try, forgive_try
 
 _LANGUAGE = re.compile(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3})?")
 

@@ -12,7 +12,7 @@ from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.model.people import ApiToken
 from verderer.store.tables import audit, people
 from verderer.usecases.context import Context
-from verderer.usecases.login import NewToken
+from verderer.usecases.people.login import NewToken
 
 MOST_DAYS = 366
 USUAL_DAYS = 90

@@ -14,10 +14,10 @@ from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.model.people import ApiToken, User
 from verderer.core.passwords import canonical_email
 from verderer.store.tables import audit, people
-from verderer.usecases.account import change_password
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password, outdated, verify_password
-from verderer.usecases.throttle import Throttled, count_try, forgive_try
+from verderer.usecases.people.account import change_password
+from verderer.usecases.people.passwords import hash_password, outdated, verify_password
+from verderer.usecases.people.throttle import Throttled, count_try, forgive_try
 
 PROGRAM_LIFE = timedelta(days=90)
 _AGENT_LENGTH = 300

@@ -15,7 +15,7 @@ from verderer.store.database import Tx
 from verderer.store.tables import audit, people
 from verderer.store.views import people as views
 from verderer.usecases.context import Context
-from verderer.usecases.passwords import hash_password
+from verderer.usecases.people.passwords import hash_password
 
 
 @dataclass(frozen=True, slots=True)

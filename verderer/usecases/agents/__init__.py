@@ -1,0 +1,1 @@
+"""What an agent asks and tells: sessions, orders, facts, output, objects, heartbeats."""

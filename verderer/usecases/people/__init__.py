@@ -1,0 +1,1 @@
+"""People, how they log in, their tokens, and the projects that they are in."""
