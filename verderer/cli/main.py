@@ -58,10 +58,6 @@ def main() -> None:
         sys.exit(exit_code_of(e))
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has enough. Python must not complain about it once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.OK)
 
 
 if __name__ == "__main__":

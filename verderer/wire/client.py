@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 from urllib.parse import urlencode
@@ -131,8 +131,11 @@ class ApiClient:
         accept: str = "application/octet-stream",
         quiet_s: float = 60.0,
         query: Mapping[str, QueryValue] | None = None,
-    ) -> AsyncIterator[bytes]:
-        """Body parts as they come, for logs and events; `quiet_s` bounds the wait for each."""
+    ) -> AsyncGenerator[bytes, None]:
+        """Body parts as they come, for logs and events; `quiet_s` bounds the wait for each.
+
+        Whoever stops before the end closes it: `async with contextlib.aclosing(…)`.
+        """
         ask = self._ask("GET", path, query, None, "")
         ask = replace(ask, headers={**ask.headers, "accept": accept}, timeout_s=quiet_s)
         async with self._transport.open(ask) as response:

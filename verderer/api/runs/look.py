@@ -55,8 +55,10 @@ def _asked(text: str) -> Any:
 
 async def provide_wanted(
     states: Annotated[
-        list[RunState] | None,
-        QueryParameter(name="state", description="May be given several times."),
+        list[str] | None,
+        QueryParameter(
+            name="state", description=f"{', '.join(RunState)}; may be given several times."
+        ),
     ] = None,
     project: Annotated[str | None, _asked("Of this project alone.")] = None,
     name: Annotated[str | None, _asked("The whole name.")] = None,
@@ -78,7 +80,7 @@ async def provide_wanted(
     """Dependency `wanted`: which runs are asked for."""
     return RunFilter(
         project=_text(project),
-        states=frozenset(states or ()),
+        states=frozenset(_state(text) for text in states or ()),
         name=_text(name),
         actor=_text(submitter),
         cluster=_text(cluster),
@@ -197,6 +199,15 @@ async def artifacts(
 def _text(value: str | None) -> str | None:
     """Empty is the same as left out; PostgreSQL takes no NUL."""
     return value.replace("\x00", "") or None if value else None
+
+
+def _state(text: str) -> RunState:
+    try:
+        return RunState(text)
+    except ValueError:
+        hint = f"one of {', '.join(RunState)}"
+        problem = Problem(field="state", message="is no state of a run", hint=hint)
+        raise Invalid("there is no such state", problems=[problem]) from None
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""`artifacts RUN [download]`: what steps left behind."""
+"""`artifacts RUN[/STEP] [download]`: what steps left behind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -15,6 +16,7 @@ import typer
 
 from verderer.cli.commands import contexts
 from verderer.cli.commands.remote import API, ask, client_of, collect, patiently, run, the_run
+from verderer.cli.commands.why import TargetArgument
 from verderer.cli.screen.printing import Format, OutputOption, print_document, print_table
 from verderer.cli.screen.tables import Column
 from verderer.cli.screen.terminal import Tone, clean, say
@@ -30,22 +32,41 @@ _MOST_FILES = 100_000
 _AT_ONCE = 4
 _SHOW_EVERY = 8 * 1024 * 1024
 
-group = typer.Typer(
-    help="List what steps left behind, or fetch it.",
-    no_args_is_help=True,
-)
+
+class Action(StrEnum):
+    """What to do with the artifacts."""
+
+    LIST = "list"
+    DOWNLOAD = "download"
 
 
-@group.command("list")
-def list_artifacts(
-    target: Annotated[str, typer.Argument(metavar="RUN[/STEP]", help="A run, or one step.")],
+def artifacts(
+    target: TargetArgument,
+    action: Annotated[Action, typer.Argument(help="What to do with them.")] = Action.LIST,
+    name: Annotated[str, typer.Option("--name", help="This one alone. (default: all)")] = "",
+    to: Annotated[
+        Path, typer.Option("--to", help="Folder to put STEP/ARTIFACT in; made if need be.")
+    ] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List artifacts of a run or of one of its steps."""
+    """List what the steps of a run left behind, or fetch it.
+
+    `download` writes each step's newest artifacts as files below a folder.
+    """
+    if action is Action.DOWNLOAD:
+        files, amount = run(_download(target, name, to, force))
+        say(f"{counted(files, 'file')}, {size(amount)}, in {clean(str(to))}/", Tone.GOOD)
+        return
     found, _ = ask(lambda client: _find(client, target), doing="Listing artifacts")
+    found = [one for one in found if name in ("", one.name)]
     if output is not Format.TABLE:
         print_document(found, output)
-        return
+    else:
+        _print(found)
+
+
+def _print(found: list[ArtifactOut]) -> None:
     now = datetime.now(UTC)
     columns = [
         Column(title="STEP", shrinks=True),
@@ -67,20 +88,6 @@ def list_artifacts(
         for one in found
     ]
     print_table(columns, rows, empty="It has left nothing behind.")
-
-
-@group.command()
-def download(
-    target: Annotated[str, typer.Argument(metavar="RUN[/STEP]", help="A run, or one step.")],
-    name: Annotated[str, typer.Option("--name", help="This artifact alone. (default: all)")] = "",
-    to: Annotated[
-        Path, typer.Option("--to", help="Folder to put STEP/ARTIFACT in; made if need be.")
-    ] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-) -> None:
-    """Fetch artifacts, of each step those of its newest attempt, as files below a folder."""
-    files, amount = run(_download(target, name, to, force))
-    say(f"{counted(files, 'file')}, {size(amount)}, in {clean(str(to))}/", Tone.GOOD)
 
 
 async def _find(client: ApiClient, target: str) -> tuple[list[ArtifactOut], str]:
@@ -126,9 +133,7 @@ async def _download(target: str, name: str, to: Path, force: bool) -> tuple[int,
             found, run_id = await _find(client, target)
             wanted = _newest([one for one in found if name in ("", one.name)])
             if not wanted:
-                raise NotFound(
-                    "there is no such artifact", hint=f"verderer artifacts list {run_id}"
-                )
+                raise NotFound("there is no such artifact", hint=f"verderer artifacts {run_id}")
         progress = _Progress(sum(one.size for one in wanted))
         files = 0
         try:

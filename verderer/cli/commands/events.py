@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
 from verderer.cli.commands.remote import API
@@ -17,7 +18,7 @@ _QUIET_S = 60.0
 _TRIES = 60
 
 
-async def events(client: ApiClient, run: str) -> AsyncIterator[tuple[str, bytes]]:
+async def events(client: ApiClient, run: str) -> AsyncGenerator[tuple[str, bytes], None]:
     """Name and data of each event, until the run is over.
 
     Two are made here: `away` when the server stopped answering, with the reason, and `back`.
@@ -32,13 +33,15 @@ async def events(client: ApiClient, run: str) -> AsyncIterator[tuple[str, bytes]
             stream = client.stream(
                 f"{API}/runs/{run}/watch", accept="text/event-stream", quiet_s=_QUIET_S
             )
-            async for event in _parsed(stream):
-                if failures:
-                    failures = 0
-                    yield "back", b""
-                yield event
-                if event[0] == "end":
-                    return
+            # Whoever stops in the middle of a stream closes it, or it complains when it is found.
+            async with contextlib.aclosing(stream), contextlib.aclosing(_parsed(stream)) as parsed:
+                async for event in parsed:
+                    if failures:
+                        failures = 0
+                        yield "back", b""
+                    yield event
+                    if event[0] == "end":
+                        return
             raise Fault("the server ended the connection")
         except Fault as e:
             failures += 1
@@ -49,7 +52,7 @@ async def events(client: ApiClient, run: str) -> AsyncIterator[tuple[str, bytes]
             await asyncio.sleep(min(2.0, 0.2 * failures))
 
 
-async def _parsed(stream: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
+async def _parsed(stream: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
     held = b""
     async for part in stream:
         held += part

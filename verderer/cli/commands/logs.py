@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,14 +132,17 @@ async def _write(client: ApiClient, run_id: str, part: Part, asked: Asked) -> No
     colours = colours_on(sys.stdout)
     tone = _PREFIX_TONES[sum(part.prefix.encode()) % len(_PREFIX_TONES)]
     prefix = f"{paint(part.prefix, tone)} | " if part.prefix else ""
-    async for line in lines_of(client, run_id, part, asked):
-        sys.stdout.write(f"{prefix}{clean_output(line, colours=colours)}\n")
-        if asked.follow:
-            sys.stdout.flush()
+    async with contextlib.aclosing(lines_of(client, run_id, part, asked)) as lines:
+        async for line in lines:
+            sys.stdout.write(f"{prefix}{clean_output(line, colours=colours)}\n")
+            if asked.follow:
+                sys.stdout.flush()
     sys.stdout.flush()
 
 
-async def lines_of(client: ApiClient, run_id: str, part: Part, asked: Asked) -> AsyncIterator[str]:
+async def lines_of(
+    client: ApiClient, run_id: str, part: Part, asked: Asked
+) -> AsyncGenerator[str, None]:
     """Lines of a part's output; while it is followed an outage of the server is waited out.
 
     Raises: whatever `ApiClient` raises; after an outage of about a minute too.
@@ -161,11 +165,12 @@ async def lines_of(client: ApiClient, run_id: str, part: Part, asked: Asked) -> 
         seen = 0
         try:
             body = client.stream(path, accept="text/plain", quiet_s=_QUIET_S, query=query)
-            async for line in _cut(body):
-                seen += 1
-                if seen > given:
-                    given, failures = seen, 0
-                    yield line
+            async with contextlib.aclosing(body), contextlib.aclosing(_cut(body)) as lines:
+                async for line in lines:
+                    seen += 1
+                    if seen > given:
+                        given, failures = seen, 0
+                        yield line
             return
         except Fault as e:
             failures += 1
@@ -177,7 +182,7 @@ async def lines_of(client: ApiClient, run_id: str, part: Part, asked: Asked) -> 
             await asyncio.sleep(min(2.0, 0.25 * failures))
 
 
-async def _cut(body: AsyncIterator[bytes]) -> AsyncIterator[str]:
+async def _cut(body: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
     """Lines of a stream of bytes, without their ends."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     held = ""

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=RUNS)(runs.cancel)
     app.command(rich_help_panel=RUNS)(runs.retry)
     app.command(rich_help_panel=RUNS)(runs.clone)
-    app.add_typer(artifacts.group, name="artifacts", rich_help_panel=RUNS)
+    app.command(rich_help_panel=RUNS)(artifacts.artifacts)
     app.add_typer(pipelines.group, name="pipelines", rich_help_panel=RUNS)
     app.add_typer(clusters.group, name="clusters", rich_help_panel=THINGS)
     app.add_typer(projects.group, name="projects", rich_help_panel=THINGS)

@@ -19,11 +19,13 @@ from verderer.cli.screen.printing import (
 from verderer.cli.screen.tables import Cell, Column
 from verderer.cli.screen.terminal import Tone, clean, look, say
 from verderer.cli.screen.words import ago, counted, lasted
+from verderer.core.model.run import RunState
 
 if TYPE_CHECKING:
     from verderer.wire.client import ApiClient
     from verderer.wire.runs import RunDetail, RunOut, StepOut, SubmittedRun
 
+OWN_KEY = "cli-"
 _USUAL = 20
 _SHOWN_STEPS = 200
 
@@ -36,8 +38,8 @@ group = typer.Typer(invoke_without_command=True, help="List runs, or show one.")
 def runs(
     ctx: typer.Context,
     state: Annotated[
-        list[str] | None,
-        typer.Option("--state", "-s", help="queued, running, failed, …; may be repeated."),
+        list[RunState] | None,
+        typer.Option("--state", "-s", help="May be repeated."),
     ] = None,
     project: Annotated[str, typer.Option("--project", help="Of this project alone.")] = "",
     name: Annotated[str, typer.Option("--name", help="The whole name.")] = "",
@@ -57,7 +59,7 @@ def runs(
     from verderer.wire.runs import RunOut
 
     asked = {
-        "state": state or None,
+        "state": [one.value for one in state] if state else None,
         "project": project or None,
         "name": name or None,
         "actor": actor or None,
@@ -134,10 +136,18 @@ def clone(
 
     async def work(client: ApiClient) -> SubmittedRun:
         path = f"{API}/runs/{await the_run(client, run)}/clone"
-        return await client.post(path, {"parameters": given}, SubmittedRun)
+        body = {"parameters": given}
+        return await client.post(path, body, SubmittedRun, idempotency_key=own_key())
 
     made = ask(work, doing="Cloning")
     print_submitted(made, output)
+
+
+def own_key() -> str:
+    """A key for one command: with it the request may be sent again when the answer is lost."""
+    import uuid
+
+    return f"{OWN_KEY}{uuid.uuid4()}"
 
 
 def print_submitted(made: SubmittedRun, output: Format) -> None:
@@ -199,6 +209,8 @@ def _print_detail(run: RunDetail) -> None:
     now = datetime.now(UTC)
     counts = ", ".join(f"{n} {state}" for state, n in run.counts.items())
     by = run.actor.removeprefix("user:")
+    given = run.idempotency_key or ""
+    key = "" if given.startswith(OWN_KEY) else given
     print_facts(
         [
             ("run", run.id),
@@ -210,7 +222,7 @@ def _print_detail(run: RunDetail) -> None:
             ("took", lasted(run.started_at, run.ended_at, now)),
             ("labels", " ".join(f"{k}={v}" for k, v in sorted(run.labels.items()))),
             ("parameters", " ".join(f"{k}={v}" for k, v in run.parameters.items())),
-            ("key", run.idempotency_key or ""),
+            ("key", key),
             ("cloned from", run.cloned_from or ""),
         ]
     )

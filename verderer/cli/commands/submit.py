@@ -13,7 +13,7 @@ from verderer.cli.commands.logs import Asked, Part, lines_of
 from verderer.cli.commands.parameters import ParameterOption, parameters_of
 from verderer.cli.commands.remote import API, client_of, collect, patiently, the_run
 from verderer.cli.commands.remote import run as run_work
-from verderer.cli.commands.runs import RunArgument, ending, print_submitted
+from verderer.cli.commands.runs import RunArgument, ending, own_key, print_submitted
 from verderer.cli.screen.failures import Exit, print_problems
 from verderer.cli.screen.printing import Format, OutputOption, print_document
 from verderer.cli.screen.terminal import Tone, clean, clean_output, colours_on, paint, say
@@ -88,8 +88,6 @@ def read_file(name: str) -> bytes:
 
 
 async def _submit(text: bytes, parameters: dict[str, str], project: str, key: str) -> SubmittedRun:
-    import uuid
-
     from verderer.wire.runs import NewRun, SubmittedRun
 
     try:
@@ -101,8 +99,7 @@ async def _submit(text: bytes, parameters: dict[str, str], project: str, key: st
 
         parse(text)  # says where
         raise
-    # With a key of our own the request may be sent again when the answer is lost.
-    once = key or f"cli-{uuid.uuid4()}"
+    once = key or own_key()
     async with client_of(contexts.logged_in()) as client, patiently("Submitting"):
         return await client.post(f"{API}/runs", body, SubmittedRun, idempotency_key=once)
 

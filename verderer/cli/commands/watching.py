@@ -62,10 +62,11 @@ async def watch(client: ApiClient, run: str) -> RunOut:
         asyncio.create_task(_draw(screen, picture)),
     ]
     try:
-        async for name, data in events(client, run):
-            _take(picture, name, data)
-            if name != "end":
-                screen.show(picture)
+        async with contextlib.aclosing(events(client, run)) as heard:
+            async for name, data in heard:
+                _take(picture, name, data)
+                if name != "end":
+                    screen.show(picture)
     finally:
         for helper in helpers:
             helper.cancel()
