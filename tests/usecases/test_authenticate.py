@@ -16,15 +16,15 @@ from verderer.core.errors import Conflict, NotAuthenticated, NotFound
 from verderer.core.model.actor import ActorKind, Role
 from verderer.core.model.attempt import AttemptKey
 from verderer.store.database import Database
-from verderer.usecases.account import end_session, end_sessions, list_sessions
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.clusters import create_cluster_credential, revoke_cluster_credential
 from verderer.usecases.context import Context
 from verderer.usecases.known_actors import KnownActors
-from verderer.usecases.projects import put_member, remove_member
+from verderer.usecases.people.account import end_session, end_sessions, list_sessions
+from verderer.usecases.people.projects import put_member, remove_member
+from verderer.usecases.people.tokens import create_token, list_tokens, revoke_token
+from verderer.usecases.people.users import activate_user, deactivate_user, reset_password
 from verderer.usecases.step_tokens import make_step_token
-from verderer.usecases.tokens import create_token, list_tokens, revoke_token
-from verderer.usecases.users import activate_user, deactivate_user, reset_password
 
 ONE = """
 metadata: {name: one}

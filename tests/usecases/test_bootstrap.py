@@ -7,11 +7,11 @@ import asyncio
 from tests.rig.people import make_context
 from verderer.core.model.actor import Role
 from verderer.store.database import Database
-from verderer.usecases.account import read_account
 from verderer.usecases.authenticate import authenticate
-from verderer.usecases.bootstrap import bootstrap
 from verderer.usecases.context import Context
-from verderer.usecases.login import login
+from verderer.usecases.people.account import read_account
+from verderer.usecases.people.bootstrap import bootstrap
+from verderer.usecases.people.login import login
 
 
 async def test_the_first_start_makes_an_admin_who_must_choose_a_password(ctx: Context) -> None:

@@ -12,10 +12,10 @@ from tests.usecases.world import ADMIN, OK, World, failed
 from verderer.core.errors import Conflict, Fault, Refusal
 from verderer.core.model.attempt import AttemptState
 from verderer.store.database import Database
+from verderer.usecases.agents.hand_out_orders import hand_out
+from verderer.usecases.agents.receive_report import Fact, receive_facts
 from verderer.usecases.cancel_run import cancel
-from verderer.usecases.hand_out_orders import hand_out
 from verderer.usecases.place_runs import Placer
-from verderer.usecases.receive_report import Fact, receive_facts
 
 DOCUMENT = (
     "metadata: {name: storm}\nsteps:\n"

@@ -10,12 +10,12 @@ import pytest
 from tests.rig.people import PASSWORD, SYSTEM, Cast, make_context
 from verderer.core.errors import Invalid, NotAllowed, NotAuthenticated, TooMany
 from verderer.store.database import Database
-from verderer.usecases.account import change_password
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.context import Context
-from verderer.usecases.login import login, login_program, logout
-from verderer.usecases.throttle import TRIES
-from verderer.usecases.users import create_user, deactivate_user
+from verderer.usecases.people.account import change_password
+from verderer.usecases.people.login import login, login_program, logout
+from verderer.usecases.people.throttle import TRIES
+from verderer.usecases.people.users import create_user, deactivate_user
 
 HOME, ELSEWHERE = "192.0.2.7", "198.51.100.9"
 

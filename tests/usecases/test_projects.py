@@ -12,7 +12,7 @@ from verderer.core.model.actor import Actor, Role
 from verderer.store.database import Database
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.context import Context
-from verderer.usecases.projects import (
+from verderer.usecases.people.projects import (
     create_project,
     list_members,
     list_projects,

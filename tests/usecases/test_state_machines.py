@@ -30,8 +30,8 @@ from tests.usecases.world import ADMIN, OK, World, failed
 from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.store.database import Database
+from verderer.usecases.agents.hand_out_orders import hand_out
 from verderer.usecases.cancel_run import cancel
-from verderer.usecases.hand_out_orders import hand_out
 from verderer.usecases.retry_run import retry
 
 T = TypeVar("T")

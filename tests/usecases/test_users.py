@@ -11,7 +11,7 @@ from verderer.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from verderer.store.database import Database
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.context import Context
-from verderer.usecases.users import (
+from verderer.usecases.people.users import (
     activate_user,
     create_user,
     deactivate_user,

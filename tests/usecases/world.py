@@ -15,11 +15,11 @@ from verderer.core.model.resources import Resources
 from verderer.store.database import Database
 from verderer.store.tables import clusters, leases, projects
 from verderer.store.wakeups import Wakeups
-from verderer.usecases.agent_session import hello, receive_nodes
+from verderer.usecases.agents.agent_session import hello, receive_nodes
+from verderer.usecases.agents.hand_out_orders import Order, hand_out
+from verderer.usecases.agents.receive_report import Fact, receive_facts
 from verderer.usecases.context import Context
-from verderer.usecases.hand_out_orders import Order, hand_out
 from verderer.usecases.place_runs import LEASE, Placer, Round
-from verderer.usecases.receive_report import Fact, receive_facts
 from verderer.usecases.submit_run import Submission, Submitted, Submitter
 
 ADMIN = Actor(kind=ActorKind.USER, name="root@example.org", platform_admin=True)

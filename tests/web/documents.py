@@ -26,7 +26,7 @@ steps:
       requests: { cpu: "2", memory: 4Gi }
   - name: train
     needs: [features]
-    command: [python, train.py, --epochs, "${parameters.epochs}"]
+    command: [python, train.py, --epochs, "${{ params.epochs }}"]
     retries: 1
     resources:
       requests: { cpu: "2", memory: 4Gi }
@@ -52,7 +52,7 @@ steps:
     command: [python, prepare.py]
   - name: train
     needs: [prepare]
-    command: [python, train.py, --lr, "${matrix.lr}", --seed, "${matrix.seed}"]
+    command: [python, train.py, --lr, "${{ matrix.lr }}", --seed, "${{ matrix.seed }}"]
     matrix:
       lr: ["0.001", "0.002", "0.003", "0.004", "0.005", "0.006"]
       seed: ["0", "1", "2", "3", "4", "5", "6", "7", "8"]

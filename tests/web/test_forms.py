@@ -14,7 +14,7 @@ metadata: {name: hello}
 parameters: {who: world}
 steps:
   - name: greet
-    command: [echo, "hello ${parameters.who}"]
+    command: [echo, "hello ${{ params.who }}"]
 """
 
 
@@ -158,7 +158,7 @@ async def test_what_is_wrong_when_it_is_sent_is_said_beside_the_document(ana: Cl
     data = {"_form": token, "document": HELLO, "project": "llm"}
     answer = await ana.post("/runs/new", data=data)
     assert answer.status_code == 404
-    assert "hello ${parameters.who}" in answer.text
+    assert "hello ${{ params.who }}" in answer.text
 
 
 async def test_a_clone_begins_with_the_document_of_the_run(ana: Client, site: Site) -> None:

@@ -109,4 +109,15 @@ def ending(attempt: AttemptRow, formats: Formats) -> str:
         "code": attempt.exit_code,
         "signal": attempt.signal,
     }
-    return f"{text}: {attempt.message}" if attempt.message else text
+    extra = _beyond(attempt)
+    if extra.startswith("("):
+        return f"{text} {extra}"
+    return f"{text}: {extra}" if extra else text
+
+
+def _beyond(attempt: AttemptRow) -> str:
+    """What the driver's message adds to the cause; it often says the same in English."""
+    said = f"killed by signal {attempt.signal}"
+    if attempt.message in {f"exit code {attempt.exit_code}", "its memory limit was reached"}:
+        return ""
+    return attempt.message.removeprefix(said).strip()
