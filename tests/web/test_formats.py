@@ -18,7 +18,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("seconds", "english", "chinese"),
     [
-        (0.25, "0.2 s", "0.2 秒"),
+        (0.25, "250 ms", "250 毫秒"),
         (14.84, "14.8 s", "14.8 秒"),
         (200, "3 min 20 s", "3 分 20 秒"),
         (3600, "1 h", "1 小时"),

@@ -22,6 +22,7 @@ AGO = {
 """Also given to the browser, which keeps relative times true."""
 
 SPAN = {
+    "ms": N_("%(n)s ms"),
     "s": N_("%(n)s s"),
     "min": N_("%(n)s min"),
     "h": N_("%(n)s h"),
@@ -71,6 +72,8 @@ class Formats:
             return ""
         s = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
         s = max(0.0, s)
+        if 0 < s < 1:
+            return self._unit("ms", self.number(max(1, round(1000 * s))))
         if s < 60:
             return self._unit("s", self.number(round(s, 1) if s < 20 else round(s)))
         for big, small, size in (("min", "s", 60), ("h", "min", 3600), ("d", "h", 86400)):

@@ -36,10 +36,14 @@ parameters:
   who: world
 steps:
   - name: greet
-    command: [sh, -c, 'echo "hello ${parameters.who}"']
+    command: [echo, "Hello, ${{ params.who }}"]
   - name: count
     needs: [greet]
-    command: [sh, -c, 'for i in 1 2 3; do echo $i; sleep 1; done']
+    script: |
+      for i in 1 2 3; do
+        echo "$VERDERER_PARAM_WHO $i"
+        sleep 1
+      done
 """
 
 

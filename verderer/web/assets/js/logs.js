@@ -109,12 +109,13 @@
     body.style.height = `${Math.max(total * HEIGHT * scale(), 1)}px`;
     part("empty").hidden = total > 0;
     part("empty").textContent = complete ? part("empty").dataset.done : part("empty").dataset.open;
-    view.classList.toggle("bare", total === 0);
-    part("lines").textContent = part("lines").dataset.one.replace("{n}", number.format(total));
+    const lines = part("lines").dataset;
+    part("lines").textContent = (total === 1 ? lines.one : lines.many).replace("{n}", number.format(total));
     part("size").textContent = size(found.bytes);
     part("lost").textContent = found.lost ? part("lost").dataset.text.replace("{n}", number.format(found.lost)) : "";
     part("end").textContent = complete ? part("end").dataset.done : part("end").dataset.open;
     if (grew && follow) toEnd();
+    if (complete && follow) setFollow(false);
   }
 
   function show() {
