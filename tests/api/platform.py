@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from litestar import Litestar
 from tests.rig.people import Cast, Person
 from tests.usecases.world import World
 from verderer.api.app import build_app
+from verderer.api.object_routes import objects_route
 from verderer.api.workloads import workload_handlers
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.core.model.places import log_prefix
@@ -46,8 +48,13 @@ steps:
 
 def build(ctx: Context, objects: ObjectStore, submitter: Any) -> Litestar:
     """The application with these routes and nobody else's."""
-    grants = LocalGrants(public_url="", instance_key=ctx.key, clock=lambda: 0.0)
-    app = build_app(context=ctx, objects=objects, grants=grants, extra_handlers=workload_handlers())
+    grants = LocalGrants(public_url="", instance_key=ctx.key, clock=time.time)
+    app = build_app(
+        context=ctx,
+        objects=objects,
+        grants=grants,
+        extra_handlers=[*workload_handlers(), objects_route],
+    )
     app.state.submitter = submitter
     return app
 

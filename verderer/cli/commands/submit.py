@@ -108,7 +108,7 @@ def _until_over(target: str, output: Format) -> Exit:
     from verderer.cli.commands.watching import summary
 
     try:
-        ended, failed = run_work(_follow(target))
+        ended, failed = run_work(_follow(target, output))
     except KeyboardInterrupt:
         _offer_to_cancel(target)
         return Exit.INTERRUPTED
@@ -121,12 +121,14 @@ def _until_over(target: str, output: Format) -> Exit:
     return Exit.OK if ended.state == "succeeded" else Exit.FAILED
 
 
-async def _follow(target: str) -> tuple[RunOut, list[tuple[StepOut, list[str]]]]:
+async def _follow(target: str, output: Format) -> tuple[RunOut, list[tuple[StepOut, list[str]]]]:
     from verderer.cli.commands.watching import watch
 
     async with client_of(contexts.logged_in()) as client:
         run_id = await the_run(client, target)
-        ended = await watch(client, run_id)
+        # A document on standard output stands there alone.
+        stream = sys.stdout if output is Format.TABLE else sys.stderr
+        ended = await watch(client, run_id, stream)
         if ended.state == "succeeded":
             return ended, []
         async with patiently("Reading the output"):

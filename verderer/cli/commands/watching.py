@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from verderer.cli.commands.events import events
 from verderer.cli.commands.remote import API
@@ -50,13 +49,13 @@ class Picture:
         return kept, len(steps) - len(kept)
 
 
-async def watch(client: ApiClient, run: str) -> RunOut:
-    """Show the run until it is over and return it.
+async def watch(client: ApiClient, run: str, stream: TextIO) -> RunOut:
+    """Show the run on `stream` until it is over and return it.
 
     Raises: as `events.events`.
     """
     picture = Picture()
-    screen: _Lines | _Screen = _Screen() if sys.stdout.isatty() else _Lines()
+    screen: _Lines | _Screen = _Screen(stream) if stream.isatty() else _Lines(stream)
     helpers = [
         asyncio.create_task(_ask_why(client, run, picture)),
         asyncio.create_task(_draw(screen, picture)),
@@ -128,30 +127,32 @@ async def _draw(screen: _Lines | _Screen, picture: Picture) -> None:
 class _Screen:
     """Draws over what it drew before."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._drawn = 0
 
     def show(self, picture: Picture) -> None:
         """Draw the picture as it is now."""
-        lines = draw(picture, columns=width() or 80, lines=height() - 1)
+        lines = draw(picture, columns=width(self._stream) or 80, lines=height() - 1)
         up = f"\x1b[{self._drawn}A" if self._drawn else ""
         body = "".join(f"{line}\x1b[K\n" for line in lines)
-        sys.stdout.write(f"\x1b[?25l{up}\r{body}\x1b[J")
-        sys.stdout.flush()
+        self._stream.write(f"\x1b[?25l{up}\r{body}\x1b[J")
+        self._stream.flush()
         self._drawn = len(lines)
 
     def close(self, picture: Picture) -> None:
         """Leave the last picture, whole, and the cursor."""
         if picture.run is not None:
             self.show(picture)
-        sys.stdout.write("\x1b[?25h")
-        sys.stdout.flush()
+        self._stream.write("\x1b[?25h")
+        self._stream.flush()
 
 
 class _Lines:
     """One line for each change, for files and CI."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._seen: dict[int, tuple[str, int]] = {}
         self._told: dict[int, str] = {}
         self._away = ""
@@ -177,7 +178,7 @@ class _Lines:
         self.show(picture)
 
     def _print(self, text: str) -> None:
-        print(f"{datetime.now(UTC):%H:%M:%S} {clean(text)}", flush=True)
+        print(f"{datetime.now(UTC):%H:%M:%S} {clean(text)}", file=self._stream, flush=True)
 
 
 def _told(step: StepChange) -> str:
