@@ -26,6 +26,7 @@ from verderer.web.pages import (
     run_tabs,
     runs,
     settings,
+    tracked,
     users,
 )
 from verderer.web.parts import Parts
@@ -43,6 +44,7 @@ _PAGES = (
     run,
     run_tabs,
     metrics,
+    tracked,
     logs,
     clusters,
     projects,
