@@ -43,11 +43,11 @@ def clusters(ctx: typer.Context, output: OutputOption = Format.TABLE) -> None:
         print_document(found, output)
         return
     columns = [
-        Column(title="CLUSTER", shrinks=True),
+        Column(title="CLUSTER", shrinks=True, least=16),
         Column(title="STATE"),
         Column(title="KIND", rank=3),
         Column(title="NODES", rank=2, right=True),
-        Column(title="FREE", shrinks=True, rank=1),
+        Column(title="FREE", shrinks=True, rank=1, least=20),
         Column(title="HEARD", rank=4, right=True),
     ]
     now = datetime.now(UTC)

@@ -166,11 +166,11 @@ def print_run_table(found: list[RunOut], *, empty: str, now: datetime | None = N
     columns = [
         Column(title="RUN"),
         Column(title="STATE"),
-        Column(title="NAME", shrinks=True),
+        Column(title="NAME", shrinks=True, least=20),
         Column(title="PROJECT", rank=2, shrinks=True),
         Column(title="STEPS", rank=1, right=True),
-        Column(title="TOOK", rank=3, right=True),
-        Column(title="AGE", rank=4, right=True),
+        Column(title="TOOK", rank=4, right=True),
+        Column(title="AGE", rank=3, right=True),
         Column(title="BY", rank=5, shrinks=True),
     ]
     rows: list[list[Cell | str]] = [
@@ -232,13 +232,13 @@ def _print_steps(steps: list[StepOut]) -> None:
     now = datetime.now(UTC)
     columns = [
         Column(title="#", rank=4, right=True),
-        Column(title="STEP", shrinks=True),
+        Column(title="STEP", shrinks=True, least=16),
         Column(title="STATE"),
         Column(title="CLUSTER", rank=2, shrinks=True),
         Column(title="NODE", rank=5, shrinks=True),
         Column(title="TRY", rank=3, right=True),
         Column(title="TOOK", rank=1, right=True),
-        Column(title="HOW IT ENDED", rank=1, shrinks=True),
+        Column(title="HOW IT ENDED", rank=1, shrinks=True, least=24),
     ]
     rows: list[list[Cell | str]] = [
         [

@@ -214,24 +214,22 @@ def draw(picture: Picture, *, columns: int, lines: int, now: datetime | None = N
 
 
 _COLUMNS = (
-    Column(title="STEP", shrinks=True),
+    Column(title="STEP", shrinks=True, least=16),
     Column(title="STATE"),
     Column(title="TOOK", rank=1, right=True),
-    Column(title="WHERE", rank=3, shrinks=True),
-    Column(title="", rank=2, shrinks=True),
+    Column(title="WHERE, OR WHY NOT", rank=2, shrinks=True, least=24),
 )
 
 
 def _row(picture: Picture, step: StepChange, now: datetime) -> list[Cell | str]:
-    note = step.note or picture.why.get(step.index, "")
-    if step.attempt > 1:
-        note = f"attempt {step.attempt}" + (f": {note}" if note else "")
+    why = picture.why.get(step.index, "")
+    attempt = f"attempt {step.attempt}" if step.attempt > 1 else ""
+    said = why or ", ".join(part for part in (step.cluster, attempt, step.note) if part)
     return [
         step.name,
         Cell(*look(step.state)),
         lasted(step.started_at, step.ended_at, now),
-        step.cluster,
-        Cell(note, Tone.DIM),
+        Cell(said, Tone.DIM),
     ]
 
 

@@ -69,7 +69,9 @@ def explain(one: WhyOut, others: int = 0, now: datetime | None = None) -> list[s
         since = f" for {span(waited)}"
     also = f" (and {counted(others, 'more step')} like it)" if others else ""
     asks = _asks(one)
-    lines = [f"{paint(clean(one.step), Tone.STRONG)}{also}  {paint(word, tone)}{since}{asks}"]
+    lines = [f"{paint(clean(one.step), Tone.STRONG)}{also}  {paint(word, tone)}{since}"]
+    if asks:
+        lines.append(f"  {paint(asks, Tone.DIM)}")
     if not one.reasons:
         return [*lines, "  It does not wait."]
     longest = max(len(clean(r.cluster)) for r in one.reasons)
@@ -98,4 +100,4 @@ def _asks(one: WhyOut) -> str:
     if not amounts:
         return ""
     each = f" on each of {one.nodes} nodes" if one.nodes > 1 else ""
-    return paint(f"  asks {', '.join(amounts)}{each}", Tone.DIM)
+    return f"asks {', '.join(amounts)}{each}"

@@ -20,6 +20,8 @@ class Column:
     """Where room is short the highest goes first; 0 always stays."""
     shrinks: bool = False
     """May be cut to what is left."""
+    least: int = _SMALLEST
+    """To make it shorter than this, others are left out first."""
     right: bool = False
 
 
@@ -65,7 +67,9 @@ def _arrange(
     """Which columns are shown, and how wide."""
     shown = list(range(len(columns)))
     while fit is not None:
-        least = [min(natural[i], _SMALLEST) if columns[i].shrinks else natural[i] for i in shown]
+        least = [
+            min(natural[i], columns[i].least) if columns[i].shrinks else natural[i] for i in shown
+        ]
         if sum(least) + _GAP * (len(shown) - 1) <= fit:
             break
         droppable = [i for i in shown if columns[i].rank]
@@ -81,7 +85,8 @@ def _arrange(
 def _shrink(columns: Sequence[Column], shown: list[int], widths: dict[int, int], fit: int) -> None:
     over = sum(widths.values()) + _GAP * (len(shown) - 1) - fit
     while over > 0:
-        able = [i for i in shown if columns[i].shrinks and widths[i] > _SMALLEST]
+        able = [i for i in shown if columns[i].shrinks and widths[i] > columns[i].least]
+        able = able or [i for i in shown if columns[i].shrinks and widths[i] > _SMALLEST]
         if not able:
             return
         widest = max(able, key=lambda i: widths[i])

@@ -28,16 +28,16 @@ def _two(big: int, unit: str, rest: int, small: str) -> str:
 
 
 def ago(at: datetime | None, now: datetime | None = None) -> str:
-    """How long ago, in one unit: `just now`, `5m ago`; the date after thirty days."""
+    """How long ago, in one unit: `just now`, `5m ago`, `40d ago`."""
     if at is None:
         return ""
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
     if seconds < 5:
         return "just now"
-    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3_600, 48), ("d", 86_400, 30)):
+    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3_600, 48)):
         if seconds < size * most:
             return f"{int(seconds // size)}{unit} ago"
-    return at.strftime("%Y-%m-%d")
+    return f"{int(seconds // 86_400)}d ago"
 
 
 def lasted(start: datetime | None, end: datetime | None, now: datetime | None = None) -> str:
