@@ -1,0 +1,1 @@
+"""The frugal other side: what submits, asks and seeds."""

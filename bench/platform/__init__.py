@@ -1,0 +1,1 @@
+"""The real processes that are measured, on a data folder of their own."""
