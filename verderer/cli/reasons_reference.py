@@ -1,0 +1,100 @@
+"""Writes `docs/reference/reasons.md`: every reason to wait and every way to end, from the core."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from enum import StrEnum
+from pathlib import Path
+
+from verderer.core.explain import NEVER, Reason, Why
+from verderer.core.model.attempt import EndCause
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reasons.md"
+_HEAD = """# Reasons
+
+This page is generated from `verderer/core`; `python -m verderer.cli.reasons_reference` writes it
+again. The codes are stable: programs may decide by them.
+
+## Why a step waits
+
+`verderer why RUN`, the run's page and `GET /api/v1/runs/{run}/why` say for every waiting step, and
+for every cluster that was considered, one of these. With each come the numbers that it is about
+and, where there is one, the nearest change that would start the step.
+"""
+_ENDS = """## How an attempt ended
+
+The `cause` of an attempt that is over. A step is tried again after any of them but `cancelled`, as
+long as its `retries` allow.
+"""
+_EXAMPLES = {
+    Why.NEEDS: Reason(why=Why.NEEDS, others=("prepare", "split")),
+    Why.BACKOFF: Reason(why=Why.BACKOFF, seconds=20),
+    Why.NO_SCHEDULER: Reason(why=Why.NO_SCHEDULER, seconds=42),
+    Why.OFFLINE: Reason(why=Why.OFFLINE, cluster="proj-b-tpu", seconds=240),
+    Why.NO_SUCH_RESOURCE: Reason(
+        why=Why.NO_SUCH_RESOURCE, cluster="lab", resource="nvidia.com/gpu", asked=8000
+    ),
+    Why.NODE_TOO_SMALL: Reason(
+        why=Why.NODE_TOO_SMALL, cluster="lab", resource="memory", asked=512 << 30, total=256 << 30
+    ),
+    Why.CLUSTER_TOO_SMALL: Reason(
+        why=Why.CLUSTER_TOO_SMALL,
+        cluster="lab",
+        resource="nvidia.com/gpu",
+        asked=64_000,
+        total=32_000,
+    ),
+    Why.CAPACITY: Reason(
+        why=Why.CAPACITY,
+        cluster="lab",
+        resource="nvidia.com/gpu",
+        asked=8000,
+        free=4000,
+        total=64_000,
+    ),
+}
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for code, meaning in _comments(Why).items():
+        reason = _EXAMPLES.get(Why(code), Reason(why=Why(code)))
+        never = " Waiting alone cannot help." if Why(code) in NEVER else ""
+        parts.append(f"### `{code}`\n\n{_sentence(meaning)}.{never}\n")
+        parts.append(f"> {reason.message}\n")
+        if reason.change:
+            parts.append(f"What helps: {reason.change}.\n")
+    parts.append(_ENDS)
+    parts.append("| cause | meaning |\n|---|---|")
+    rows = [f"| `{code}` | {meaning} |" for code, meaning in _comments(EndCause).items()]
+    return "\n".join(parts) + "\n" + "\n".join(rows) + "\n"
+
+
+def _comments(codes: type[StrEnum]) -> dict[str, str]:
+    """What the comment beside each member says, by its value.
+
+    Raises:
+        ValueError: a member has none.
+    """
+    found = dict(
+        re.findall(r'^ +[A-Z_]+ = "(\w+)"  # (.+)$', inspect.getsource(codes), re.MULTILINE)
+    )
+    if missing := {member.value for member in codes} - set(found):
+        raise ValueError(f"without a comment: {sorted(missing)}")
+    return found
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(reference(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
