@@ -74,7 +74,8 @@ class Placer:
             applied = await orders.apply(tx, proposals)
             begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
             await runs.count(tx, begun)
-            await audit.add(tx, _ACTOR, [_entry(o) for o in applied.ordered])
+            names = {p.id: p.name for p in self.snapshot.places}
+            await audit.add(tx, _ACTOR, [_entry(o, names[o.cluster]) for o in applied.ordered])
         await self._settle(plan, applied)
         topics = {f"cluster:{o.cluster}" for o in applied.ordered}
         topics |= {f"run:{o.run}" for o in applied.ordered}
@@ -135,12 +136,12 @@ def _codes(reasons: tuple[Reason, ...]) -> list[tuple[Why, str, str]]:
     return [(r.why, r.cluster, r.resource) for r in reasons]
 
 
-def _entry(o: orders.Ordered) -> audit.Entry:
+def _entry(o: orders.Ordered, cluster: str) -> audit.Entry:
     return audit.Entry(
         action="attempt.assigned",
         project=o.project,
         run=o.run,
         step=o.idx,
         attempt=o.number,
-        detail={"cluster": o.cluster},
+        detail={"cluster": cluster},
     )
