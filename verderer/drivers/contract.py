@@ -65,6 +65,8 @@ class Observed:
     started_ms: int | None = None
     """Unix milliseconds when the program started, by the cluster's clock."""
     ended_ms: int | None = None
+    pending: str = ""
+    """Why the cluster lets it wait, in the cluster's own words and ours; empty when it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,4 +147,25 @@ class HasWorkspace(Protocol):
 
     def workspace(self, key: AttemptKey) -> str | None:
         """Path of an existing working directory, or None."""
+        ...
+
+
+@runtime_checkable
+class CanCordon(Protocol):
+    """Optional: clusters whose nodes can be taken out of service one by one.
+
+    Each method may be called again and then changes nothing. What somebody else has taken out of
+    service is never put back.
+    """
+
+    async def cordon(self, node: str, *, reason: str) -> None:
+        """Let nothing new begin on the node; what runs there goes on."""
+        ...
+
+    async def drain(self, node: str, *, grace_s: float) -> bool:
+        """Ask work to leave; return whether the node is empty. Call again until True."""
+        ...
+
+    async def uncordon(self, node: str) -> None:
+        """Undo our own `cordon`. Raises Conflict when somebody else took the node out."""
         ...
