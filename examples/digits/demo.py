@@ -6,6 +6,7 @@ pipeline of six steps that trains on handwritten digits and logs through the MLf
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -36,26 +37,35 @@ def main() -> int:
     up = start(port, log)
     try:
         wait_until_ready(up, url, log)
-        say(
-            f"Ready after {time.monotonic() - began:.1f} s: PostgreSQL, server, scheduler, local cluster"
-        )
+        took = time.monotonic() - began
+        say(f"Ready after {took:.1f} s: PostgreSQL, server, scheduler, local cluster")
         password = own_password(url, log)
         token = call(
             url, "/api/v1/login", {"email": EMAIL, "password": password, "machine": "demo"}
         )
         run = train(url, token["token"])
         show_results(url, token["token"], run)
-        say(f"\nOpen   {url}/runs/{run}")
-        say(f"Log in {EMAIL}  {password}")
+        say(f"\nPage    {url}/runs/{run}")
+        say(f"Login   {EMAIL}  {password}")
         if sys.stdin.isatty() and not os.environ.get("CI"):
             say("\nCtrl-C stops everything; `make demo` starts it again with its data.")
-            signal.pause()
+            up.wait()
+            raise SystemExit(f"Verderer ended by itself; its log is {log}")
+        say(f"\nNobody is at the terminal, so it stops now. To look at the page:\n  {again(port)}")
     except KeyboardInterrupt:
         say("\nStopping")
     finally:
         up.send_signal(signal.SIGINT)
         up.wait(90)
     return 0
+
+
+def again(port: int) -> str:
+    """What starts the same platform without the demo."""
+    verderer = BIN / "verderer"
+    with contextlib.suppress(ValueError):
+        verderer = verderer.relative_to(Path.cwd())
+    return f"{verderer} up --data-dir {DATA} --port {port}"
 
 
 def start(port: int, log: Path) -> subprocess.Popen[bytes]:
@@ -118,25 +128,28 @@ def train(url: str, token: str) -> str:
 
 
 def show_results(url: str, token: str, run: str) -> None:
-    """Read the metrics back with the unmodified MLflow client."""
+    """Read the metrics back with the unmodified MLflow client, and say where the model lies."""
     os.environ |= {"MLFLOW_TRACKING_TOKEN": token}
-    from mlflow import MlflowClient
+    from mlflow import MlflowClient  # noqa: PLC0415 (takes seconds)
 
     client = MlflowClient(f"{url}/mlflow/demo")
     experiments = [e.experiment_id for e in client.search_experiments()]
     found = client.search_runs(experiments, f"tags.`verderer.run` = '{run}'")
-    say(f"\n{'step':10} {'hidden':>6} {'rate':>6}  {'loss':>7}  {'valid':>6}  {'test':>6}")
-    for one in sorted(found, key=lambda r: r.info.run_name):
-        params, metrics = one.data.params, one.data.metrics
-        cells = [number(metrics, name) for name in ("loss", "valid_accuracy", "test_accuracy")]
-        say(
-            f"{one.info.run_name:10} {params.get('hidden', ''):>6} {params.get('rate', ''):>6}"
-            f"  {cells[0]:>7}  {cells[1]:>6}  {cells[2]:>6}"
-        )
-    artifacts = call(url, f"/api/v1/runs/{run}/artifacts", token=token)["items"]
-    for one in artifacts:
+    rows = [("step", "hidden", "rate", "loss", "valid", "test")]
+    for one in sorted(found, key=lambda r: ("train" not in r.info.run_name, r.info.run_name)):
+        given, measured = one.data.params, one.data.metrics
+        cells = [number(measured, name) for name in ("loss", "valid_accuracy", "test_accuracy")]
+        rows.append((one.info.run_name, given.get("hidden", ""), given.get("rate", ""), *cells))
+    say()
+    for name, *cells in rows:
+        say((f"{name:10}" + "".join(f"{cell:>9}" for cell in cells)).rstrip())
+    best = next(one for one in found if one.info.run_name == "choose")
+    accuracy = best.data.metrics["test_accuracy"]
+    say(f"\nBest    {best.data.params['chosen']}: {accuracy:.1%} of the test images are read right")
+    for one in call(url, f"/api/v1/runs/{run}/artifacts", token=token)["items"]:
         if one["step"] == "choose":
-            say(f"\nModel  {DATA / 'objects'}/{one['key']}")
+            say(f"Model   {DATA / 'objects' / one['key']}")
+            say(f"        {one['files']} files, {one['size']:,} bytes; also at {url}{one['url']}")
 
 
 def number(metrics: dict[str, float], name: str) -> str:
@@ -173,7 +186,7 @@ def free_port(wanted: int) -> int:
         return int(s.getsockname()[1])
 
 
-def say(text: str) -> None:
+def say(text: str = "") -> None:
     print(text, flush=True)
 
 

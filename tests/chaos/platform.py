@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,25 +30,51 @@ ROLES = ("server", "scheduler", "agent", "postgres")
 
 
 class Platform:
-    """`verderer up` over a data folder."""
+    """`verderer up` over a data folder; it may be stopped and started again on it."""
 
-    def __init__(self, data: Path, port: int) -> None:
+    def __init__(
+        self, data: Path, port: int, *, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.data = data
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log = data / "up.log"
-        command = [sys.executable, "-m", "verderer.cli.main", "up"]
-        command += ["--data-dir", str(data), "--port", str(port)]
-        data.mkdir(parents=True, exist_ok=True)
-        with self.log.open("wb") as out:
-            self.up = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         self.extra: list[subprocess.Popen[bytes]] = []
+        self._environment = dict(os.environ if environment is None else environment)
+        data.mkdir(parents=True, exist_ok=True)
+        self.start()
+
+    def start(self) -> None:
+        """Start it, with a log of its own."""
+        command = [sys.executable, "-P", "-m", "verderer.cli.main", "up"]
+        command += ["--data-dir", str(self.data), "--port", str(self.port)]
+        with self.log.open("wb") as out:
+            self.up = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, env=self._environment
+            )
 
     @property
     def dsn(self) -> str:
         return dsn_at(self.data / "postgres")
 
-    def wait_ready(self, within_s: float = 60.0) -> None:
-        wait_for(lambda: b"is ready at" in self.log.read_bytes(), within_s, "the platform is ready")
+    def wait_ready(self, within_s: float = 90.0) -> None:
+        """Wait until it has said all that it says when it is ready."""
+
+        def ready() -> bool:
+            assert self.up.poll() is None, self.log.read_text()
+            return b"Ctrl-C stops it" in self.log.read_bytes()
+
+        wait_for(ready, within_s, "the platform is ready")
+
+    def stop(self) -> str:
+        """Ctrl-C, and wait for its end; what it wrote."""
+        self.up.send_signal(signal.SIGINT)
+        assert self.up.wait(90) == 0, self.log.read_text()
+        return self.log.read_text()
+
+    def one_time_password(self) -> str:
+        """What the very first start shows."""
+        return self.log.read_text().partition("one-time password: ")[2].split()[0]
 
     def role(self, name: str) -> list[psutil.Process]:
         """The process of a role; of `postgres` the server itself."""
@@ -107,17 +133,20 @@ class Platform:
 
 
 @contextmanager
-def platform(data: Path) -> Iterator[Platform]:
+def platform(data: Path, environment: Mapping[str, str] | None = None) -> Iterator[Platform]:
     """Start one, wait until it is ready, and take it down with everything that it started."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    started = Platform(data, port)
+    started = Platform(data, free_port(), environment=environment)
     try:
         started.wait_ready()
         yield started
     finally:
         started.end()
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], bool], within_s: float, what: str) -> None:

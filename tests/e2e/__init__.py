@@ -1,0 +1,1 @@
+"""The product from outside: real processes, its own command line, real peers."""
