@@ -28,6 +28,9 @@ BATCH: Final = "job.sh"
 OUTPUT: Final = "slurm.out"
 """What the batch script and Slurm itself say; the program's output lies in `log/RANK`."""
 
+_PROGRAM: Final = Path(step.__file__).read_bytes()
+_PROGRAM_HASH: Final = hashlib.sha256(_PROGRAM).hexdigest()[:12]
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -63,15 +66,17 @@ class Layout:
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             directory.chmod(PRIVATE)
 
-    def install(self) -> Path:
-        """Put the program of the nodes into the folder, once per version of it. Raises OSError."""
-        source = Path(step.__file__).read_bytes()
-        path = self.root / "bin" / f"step-{hashlib.sha256(source).hexdigest()[:12]}.py"
-        if not path.exists():
-            scratch = path.with_name(f".{path.name}.{os.getpid()}")
-            scratch.write_bytes(source)
-            scratch.replace(path)
-        return path
+    @property
+    def program(self) -> Path:
+        """Our program on the nodes; each version has a name of its own."""
+        return self.root / "bin" / f"step-{_PROGRAM_HASH}.py"
+
+    def install(self) -> None:
+        """Put the program of the nodes into the folder. Raises OSError."""
+        if not self.program.exists():
+            scratch = self.program.with_name(f".{self.program.name}.{os.getpid()}")
+            scratch.write_bytes(_PROGRAM)
+            scratch.replace(self.program)
 
     def known(self) -> list[AttemptKey]:
         """Keys of the attempts that have a directory. Raises OSError."""

@@ -240,5 +240,6 @@ class Roster:
                 os.close(self._lock)
                 self._lock = -1
                 raise
+        self._layout.install()
         self._layout.empty()
         return {key: look(self._layout.home(key)) for key in self._layout.known()}

@@ -141,7 +141,7 @@ class Submitting:
         home = self._layout.home(order.key)
         document = submission.compose(order, home, self._options, self._environment)
         document["sbatch"] = submission.arguments(order, home, self._options)
-        batch = submission.batch_script(home, self._layout.install(), self._options)
+        batch = submission.batch_script(home, self._layout.program, self._options)
         submission.write_down(home, order, document, batch)
 
     def _give_up(self, attempt: SlurmAttempt) -> None:
