@@ -50,15 +50,17 @@ check: lint types rooms ## lint, types, import rules, house and core tests: unde
 test: check testbed ## everything that this machine can run; says at its end what was skipped
 	$(BIN)/pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup --ignore tests/house --ignore tests/core
 
-testbed: ## real peers for the tests: a browser, an S3 server
+testbed: ## real peers for the tests: a browser, an S3 server, Kubernetes, Slurm
 	testbeds/browser.sh
 	testbeds/s3.sh
+	testbeds/kubernetes/build.sh
+	testbeds/slurm/install.sh
 
 demo: $(DEMO) ## start the platform and train a model with it
 	$(BIN)/python examples/digits/demo.py
 
-bench: $(DEV) ## measure; figures beside the limits of this machine
-	$(BIN)/python -m bench
+bench: $(DEV) ## measure; figures beside the limits of this machine (BENCH="--quick --only life")
+	$(BIN)/python -m bench --json bench/results/$$(date -u +%Y%m%dT%H%M%SZ).json $(BENCH)
 
 clean: ## remove the environment and caches, never data
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """Runs a module under a sampling profiler: `python -m bench.platform.profiled MODULE [WORDS]`.
 
 `VERDERER_BENCH_PROFILE` names the folder for what it finds. The timer counts the process's own CPU
-time, so that waiting is not sampled and a sample is worth two milliseconds of work.
+time, so that waiting is not sampled; the kernel's tick, mostly four milliseconds, is its unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import FrameType
 FOLDER = "VERDERER_BENCH_PROFILE"
 _EVERY_S = 0.002
 _DEPTH = 60
-_WRITE_AFTER = 1000
+_WRITE_AFTER = 200
 """Samples. uvicorn ends by a signal that leaves no last word, so it is written now and then."""
 
 
@@ -29,13 +29,16 @@ class Sampler:
         self._out = out
         self._stacks: Counter[tuple[str, ...]] = Counter()
         self._taken = 0
+        self._writing = False
 
     def start(self) -> None:
         signal.signal(signal.SIGPROF, self._sample)
         signal.setitimer(signal.ITIMER_PROF, _EVERY_S, _EVERY_S)
-        atexit.register(self._write)
+        atexit.register(self._stop)
 
     def _sample(self, _signal: int, frame: FrameType | None) -> None:
+        if self._writing:
+            return
         stack: list[str] = []
         while frame is not None and len(stack) < _DEPTH:
             code = frame.f_code
@@ -44,7 +47,13 @@ class Sampler:
         self._stacks[tuple(stack)] += 1
         self._taken += 1
         if self._taken % _WRITE_AFTER == 0:
+            self._writing = True
             self._write()
+            self._writing = False
+
+    def _stop(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self._write()
 
     def _write(self) -> None:
         own: Counter[str] = Counter()
@@ -54,7 +63,7 @@ class Sampler:
             for name in set(stack):
                 within[name] += n
         total = self._taken or 1
-        lines = [f"{total} samples of {_EVERY_S * 1000:g} ms"]
+        lines = [f"{total} samples"]
         for title, counted in (("own", own), ("with what it calls", within)):
             lines += ["", title]
             lines += [f"{100 * n / total:5.1f} %  {name}" for name, n in counted.most_common(70)]

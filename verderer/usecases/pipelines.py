@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from verderer.core.model.resources import Resources
 from verderer.core.pipeline.expand import Expansion, expand
 from verderer.core.pipeline.parameters import merge_parameters
 from verderer.core.pipeline.parse import parse
@@ -17,6 +18,7 @@ from verderer.store.tables import documents
 _KEPT = 512
 _KEPT_EXPANDED = 64
 """Fewer, since one may have 10,000 instances."""
+_KEPT_SHAPES = 10_000
 
 
 class Pipelines:
@@ -26,6 +28,7 @@ class Pipelines:
         self._parsed: OrderedDict[bytes, Pipeline] = OrderedDict()
         self._expanded: dict[bytes, Expansion] = {}
         self._stored: set[bytes] = set()
+        self._totals: dict[int, Resources] = {}
 
     def parse(self, body: bytes) -> tuple[bytes, Pipeline]:
         """Return the SHA-256 and meaning of a document.
@@ -57,6 +60,15 @@ class Pipelines:
             self._expanded[sha256] = known
             return known
         return replace(known, parameters=merge_parameters(pipeline.parameters, parameters))
+
+    async def totals(self, tx: Tx, shapes: Iterable[int]) -> Mapping[int, Resources]:
+        """What a step of each shape asks for on all its nodes together; shapes never change."""
+        if missing := [shape for shape in shapes if shape not in self._totals]:
+            found = await documents.read_shapes(tx, sorted(missing))
+            if len(self._totals) + len(found) > _KEPT_SHAPES:
+                self._totals = {s: self._totals[s] for s in shapes if s in self._totals}
+            self._totals |= {s: requests.scaled(nodes) for s, (requests, nodes) in found.items()}
+        return self._totals
 
     def is_stored(self, sha256: bytes) -> bool:
         """Whether this process has seen the document committed."""

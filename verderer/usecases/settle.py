@@ -16,6 +16,7 @@ from verderer.core.pipeline.expressions import combined_state
 from verderer.core.progress import Over, after_needs, run_end
 from verderer.store.database import Row, Tx
 from verderer.store.tables import audit, queue, runs, steps
+from verderer.store.tables.steps import Ended
 from verderer.usecases.context import Context
 
 
@@ -24,18 +25,16 @@ class Ends:
     """Steps that end in this transaction, and what follows from it."""
 
     locked: Mapping[int, runs.LockedRun] = field(default_factory=dict)
-    steps: list[steps.Ended] = field(default_factory=list)
+    steps: list[Ended] = field(default_factory=list)
     settled: dict[int, runs.Settled] = field(default_factory=dict)
     entries: list[audit.Entry] = field(default_factory=list)
     projects: set[int] = field(default_factory=set)
     """Projects of which a run changed its state."""
 
-    def add(
-        self, run: int, step: int, state: StepState, note: str = "", *, failed: int = 0
-    ) -> None:
-        """Count one step's end; `failed` is 1 when its last attempt did not succeed."""
-        self.steps.append(steps.Ended(id=step, state=state, note=note, failed=failed))
-        self.count(run, closed=1, failed=failed)
+    def add(self, run: int, ended: Ended) -> None:
+        """Count one step's end."""
+        self.steps.append(ended)
+        self.count(run, closed=1, failed=ended.failed)
 
     def count(self, run: int, *, closed: int, failed: int = 0) -> None:
         """Count ends of steps that the caller writes itself."""
@@ -83,7 +82,8 @@ async def _decide_successors(ctx: Context, tx: Tx, ends: Ends, ended: Sequence[i
             needs={name: combined_state(several) for name, several in states.items()},
         )
         if isinstance(verdict, Over):
-            ends.add(successor.run, successor.id, verdict.state, verdict.note)
+            over = Ended(id=successor.id, state=verdict.state, note=verdict.note)
+            ends.add(successor.run, over)
         else:
             released.append(successor.id)
     if released:

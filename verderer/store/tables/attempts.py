@@ -25,18 +25,15 @@ _LOCK = """
      ORDER BY n.id
        FOR NO KEY UPDATE OF a
 """
+# CASE keeps the planner from guessing, as in `steps.py`.
 _MOVE = """
     UPDATE attempts AS a
        SET state = u.state, node = coalesce(nullif(u.node, ''), a.node),
            started_at = coalesce(a.started_at, u.started_at)
       FROM unnest($1::bigint[], $2::smallint[], $3::attempt_state[], $4::text[], $5::timestamptz[])
         AS u (step_id, number, state, node, started_at)
-     WHERE a.step_id = u.step_id AND a.number = u.number AND a.ended_at IS NULL
-"""
-_STEP_STARTED = """
-    UPDATE steps AS s SET started_at = coalesce(s.started_at, u.started_at)
-      FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, started_at)
-     WHERE s.id = u.id AND s.started_at IS NULL
+     WHERE a.step_id = u.step_id AND a.number = u.number
+       AND CASE WHEN a.ended_at IS NULL THEN true END
 """
 _END = """
     UPDATE attempts AS a
@@ -48,7 +45,8 @@ _END = """
                   $5::timestamptz[], $6::timestamptz[], $7::end_cause[], $8::int[],
                   $9::smallint[], $10::text[])
         AS u (step_id, number, state, node, started_at, ended_at, cause, exit_code, signal, message)
-     WHERE a.step_id = u.step_id AND a.number = u.number AND a.ended_at IS NULL
+     WHERE a.step_id = u.step_id AND a.number = u.number
+       AND CASE WHEN a.ended_at IS NULL THEN true END
 """
 _CLUSTERS_OF_RUN = """
     SELECT DISTINCT a.cluster_id
@@ -149,9 +147,6 @@ async def move(tx: Tx, changes: Sequence[Change]) -> None:
     """Write states in which an attempt lives on."""
     rows = [(c.step, c.number, c.state.value, c.node, c.started_at) for c in changes]
     await tx.execute(_MOVE, *columns(rows, 5))
-    started = [(c.step, c.started_at) for c in changes if c.started_at]
-    if started:
-        await tx.execute(_STEP_STARTED, *columns(started, 2))
 
 
 async def end(tx: Tx, changes: Sequence[Change]) -> None:
@@ -163,9 +158,6 @@ async def end(tx: Tx, changes: Sequence[Change]) -> None:
         facts = (e.cause.value, e.exit_code, e.signal, e.message[:2000])
         rows.append((c.step, c.number, c.state.value, c.node, c.started_at, c.ended_at, *facts))
     await tx.execute(_END, *columns(rows, 10))
-    started = [(c.step, c.started_at) for c in changes if c.started_at]
-    if started:
-        await tx.execute(_STEP_STARTED, *columns(started, 2))
 
 
 async def clusters_of_run(tx: Tx, run: int) -> list[int]:

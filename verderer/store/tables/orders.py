@@ -25,6 +25,7 @@ _FREE = """
       FROM capacity WHERE cluster_id = ANY($1)
      ORDER BY cluster_id, resource FOR NO KEY UPDATE
 """
+# CASE keeps the planner from guessing, as in `steps.py`.
 _TAKE = """
     WITH wanted AS (
         SELECT q.step_id, u.cluster_id
@@ -38,7 +39,7 @@ _TAKE = """
     UPDATE steps AS s
        SET state = 'active', attempts = s.attempts + 1
       FROM taken AS t
-     WHERE s.id = t.step_id AND s.state = 'ready'
+     WHERE s.id = t.step_id AND CASE WHEN s.state = 'ready' THEN true END
  RETURNING s.id, s.run_id, s.idx, s.attempts, t.project_id, t.cluster_id
 """
 _ADD = """

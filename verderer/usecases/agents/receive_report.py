@@ -9,16 +9,16 @@ from datetime import datetime
 from verderer.core.errors import Conflict
 from verderer.core.model.actor import Actor
 from verderer.core.model.attempt import ATTEMPT_MOVES, AttemptKey, AttemptState, End
-from verderer.core.progress import Again, after_attempt
+from verderer.core.progress import Again, Over, after_attempt
 from verderer.store.database import Tx
 from verderer.store.tables import (
     attempts,
     audit,
     clusters,
-    documents,
     orders,
     results,
     runs,
+    steps,
 )
 from verderer.usecases.context import Context
 from verderer.usecases.settle import Ends, queue_again, settle_ends
@@ -70,6 +70,7 @@ async def receive_facts(
         work = _sort(held, facts)
         if work.moved:
             await attempts.move(tx, list(work.moved.values()))
+            await steps.started(tx, _begun(work.moved.values()))
         ends = Ends()
         if work.ended:
             ends = await _end(ctx, tx, actor.id, work, locked)
@@ -139,6 +140,7 @@ async def _end(
     await results.add_artifacts(tx, work.outputs)
     ends = Ends(locked=locked)
     again: dict[int, int] = {}
+    begun: list[attempts.Change] = []
     for key, change in work.ended.items():
         run, held = locked[key.run], work.held[key]
         assert change.end is not None  # noqa: S101 - `_fold` puts only ends here
@@ -146,17 +148,31 @@ async def _end(
         verdict = after_attempt(change.end, spec, failures=held.failures, run_state=run.state)
         if isinstance(verdict, Again):
             again[held.step] = verdict.wait_s
+            begun.append(change)
         else:
-            failed = int(change.state is not AttemptState.SUCCEEDED)
-            ends.add(key.run, held.step, verdict.state, verdict.note, failed=failed)
+            ends.add(key.run, _ended(change, verdict))
     if again:
+        await steps.started(tx, _begun(begun))
         await queue_again(tx, again, locked)
     await settle_ends(ctx, tx, ends)
-    await _give_back(tx, cluster, [work.held[key].shape for key in work.ended])
+    await _give_back(ctx, tx, cluster, [work.held[key].shape for key in work.ended])
     return ends
 
 
-async def _give_back(tx: Tx, cluster: int, shapes: Sequence[int]) -> None:
-    known = await documents.read_shapes(tx, sorted(set(shapes)))
-    amounts = [(cluster, known[shape][0].scaled(known[shape][1])) for shape in shapes]
-    await orders.reserve(tx, amounts, sign=-1)
+def _ended(change: attempts.Change, verdict: Over) -> steps.Ended:
+    return steps.Ended(
+        id=change.step,
+        state=verdict.state,
+        note=verdict.note,
+        failed=int(change.state is not AttemptState.SUCCEEDED),
+        started_at=change.started_at,
+    )
+
+
+def _begun(changes: Iterable[attempts.Change]) -> list[tuple[int, datetime]]:
+    return [(c.step, c.started_at) for c in changes if c.started_at is not None]
+
+
+async def _give_back(ctx: Context, tx: Tx, cluster: int, shapes: Sequence[int]) -> None:
+    total_of = await ctx.pipelines.totals(tx, set(shapes))
+    await orders.reserve(tx, [(cluster, total_of[shape]) for shape in shapes], sign=-1)
