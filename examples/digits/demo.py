@@ -121,10 +121,9 @@ def train(url: str, token: str) -> str:
         env=environment,
         check=False,
     )
-    newest = call(url, "/api/v1/runs?project=demo&limit=1", token=token)["items"][0]
     if done.returncode != 0:
-        raise SystemExit(f"the pipeline did not succeed: {url}/runs/{newest['id']}")
-    return str(newest["id"])
+        raise SystemExit("The pipeline did not succeed.")
+    return str(call(url, "/api/v1/runs?project=demo&limit=1", token=token)["items"][0]["id"])
 
 
 def show_results(url: str, token: str, run: str) -> None:
@@ -149,7 +148,7 @@ def show_results(url: str, token: str, run: str) -> None:
     for one in call(url, f"/api/v1/runs/{run}/artifacts", token=token)["items"]:
         if one["step"] == "choose":
             say(f"Model   {DATA / 'objects' / one['key']}")
-            say(f"        {one['files']} files, {one['size']:,} bytes; also at {url}{one['url']}")
+            say(f"        {one['files']} files, {one['size']:,} bytes, listed at {url}{one['url']}")
 
 
 def number(metrics: dict[str, float], name: str) -> str:
@@ -179,6 +178,7 @@ def is_up(url: str) -> bool:
 
 def free_port(wanted: int) -> int:
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the last demo's may linger
         try:
             s.bind(("127.0.0.1", wanted))
         except OSError:
