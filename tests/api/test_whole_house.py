@@ -30,12 +30,15 @@ PUBLIC = {
     "/api/v1/openapi.json",
     "/api/v1/pipelines/schema",  # the same everywhere
     "/api/v1/login",  # a password is the credential
-    "/api/v1/login/first",
     "/login",
     "/preferences",  # theme and language, in cookies of the reader's own
     "/assets/{name:path}",
     "/favicon.ico",
     "/{path:path}",  # says that there is nothing
+    "/runs/{run:str}/{rest:str}",  # likewise
+    "/clusters/{cluster_id:str}/{rest:str}",
+    "/projects/{name:str}/{rest:str}",
+    "/settings/{rest:str}",
     "/objects",  # the address is signed and expires
     "/mlflow/{word:str}",  # health and version
     "/mlflow/{project:str}/{word:str}",
