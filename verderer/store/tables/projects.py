@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import asyncpg
 
 from verderer.core.errors import Conflict, NotFound
