@@ -23,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 PUBLIC = {
     "/healthz",
     "/readyz",
+    "/metrics",  # its own token
     "/problems/{code:str}",
     "/api/docs",
     "/api/docs/openapi.json",

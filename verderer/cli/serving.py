@@ -15,6 +15,7 @@ from litestar.types import ControllerRouterHandler
 
 from verderer.api.agents.routes import ROUTES as AGENT_ROUTES
 from verderer.api.app import build_app
+from verderer.api.metrics import metrics_page
 from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.object_routes import objects_route
 from verderer.api.workloads import workload_handlers
@@ -40,6 +41,7 @@ async def application(settings: Settings, context: Context) -> AsyncIterator[Lit
     handlers: Sequence[ControllerRouterHandler] = [
         *AGENT_ROUTES,
         objects_route,
+        metrics_page,
         *workload_handlers(),
         *mlflow_handlers(),
         *web_handlers(context=context, submitter=submitter, objects=store, version=VERSION),
@@ -47,6 +49,8 @@ async def application(settings: Settings, context: Context) -> AsyncIterator[Lit
     app = build_app(context=context, objects=store, grants=grants, extra_handlers=handlers)
     app.state.heartbeats = Heartbeats(context)
     app.state.submitter = submitter
+    app.state.metrics_enabled = settings.metrics.enabled
+    app.state.metrics_token = settings.metrics.token.reveal() if settings.metrics.token else ""
     beating = asyncio.create_task(app.state.heartbeats.run(), name="heartbeats")
     try:
         yield app

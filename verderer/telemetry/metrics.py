@@ -45,7 +45,7 @@ def histogram(
     return Histogram(name, about, labels, namespace=PREFIX, registry=REGISTRY, buckets=bounds)
 
 
-def render(accept: str = "") -> tuple[bytes, str]:
+def render(accept: str = "", *, registry: CollectorRegistry | None = None) -> tuple[bytes, str]:
     """The page and its content type, in the newest format that the `Accept` header allows."""
     encode, content_type = choose_encoder(accept)
-    return encode(REGISTRY), content_type
+    return encode(REGISTRY if registry is None else registry), content_type

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from verderer.core import access
 from verderer.core.access import Action
 from verderer.core.model.actor import Actor
 from verderer.core.model.run import RunState, check_run_move
 from verderer.core.progress import run_end
 from verderer.store.tables import attempts, audit, clusters, queue, runs, steps
 from verderer.usecases.context import Context
+from verderer.usecases.own_run import lock_own
 
 
 async def cancel(ctx: Context, actor: Actor, run_id: int) -> RunState:
@@ -21,8 +21,7 @@ async def cancel(ctx: Context, actor: Actor, run_id: int) -> RunState:
         IllegalMove: it is over already.
     """
     async with ctx.db.transaction() as tx:
-        run = await runs.lock_one(tx, run_id)
-        access.require(actor, Action.RUN_CANCEL, project=run.project)
+        run = await lock_own(tx, actor, Action.RUN_CANCEL, run_id)
         if run.state is RunState.CANCELLING:
             return run.state
         check_run_move(run.state, RunState.CANCELLING)

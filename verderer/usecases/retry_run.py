@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from verderer.core import access
 from verderer.core.access import Action
 from verderer.core.errors import Conflict
 from verderer.core.model.actor import Actor
@@ -15,6 +14,7 @@ from verderer.core.opening import open_run
 from verderer.store.database import Tx
 from verderer.store.tables import audit, queue, runs, steps
 from verderer.usecases.context import Context
+from verderer.usecases.own_run import lock_own
 
 
 async def retry(ctx: Context, actor: Actor, run_id: int, *, everything: bool) -> RunState:
@@ -29,8 +29,7 @@ async def retry(ctx: Context, actor: Actor, run_id: int, *, everything: bool) ->
         Conflict: there is nothing to retry.
     """
     async with ctx.db.transaction() as tx:
-        run = await runs.lock_one(tx, run_id)
-        access.require(actor, Action.RUN_RETRY, project=run.project)
+        run = await lock_own(tx, actor, Action.RUN_RETRY, run_id)
         check_run_move(run.state, RunState.QUEUED)
         rows = await steps.of_run(tx, run_id)
         if everything:
