@@ -128,6 +128,8 @@ class SchedulerSettings:
 class AgentSettings:
     """The process beside a cluster."""
 
+    kind: Literal["local", "slurm"] = "local"
+    """What it serves: this machine's own processes, or the Slurm cluster of the group `slurm`."""
     server_url: str = ""
     """Address of the control plane. Empty: the server of the same settings, on this machine."""
     cluster: str = "local"
@@ -148,6 +150,48 @@ class LocalClusterSettings:
     enabled: bool | None = None
     """Whether it exists. Unset: under `verderer up` alone, because whoever may submit a pipeline
     runs commands as that user. `false` keeps it away there too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmSettings:
+    """A Slurm cluster, where `agent.kind` is `slurm`. `docs/slurm.md` explains the whole."""
+
+    shared_dir: Path | None = None
+    """Folder that the agent and every node see under the same path, for working directories,
+    output and what must survive a restart. It has to belong to this one agent."""
+    bin_dir: Path | None = None
+    """Folder with `sbatch`, `squeue` and the others. Unset: they are looked for on the PATH."""
+    conf: Path | None = None
+    """Path of slurm.conf. Unset: `SLURM_CONF`, or what the commands were built with."""
+    partition: str = ""
+    """Partition that jobs go to, or several with commas. Empty: Slurm's default. Only its nodes
+    count as the cluster's."""
+    account: str = ""
+    """Account that jobs are charged to. Empty: the default of the agent's user."""
+    qos: str = ""
+    """Quality of service of jobs. Empty: the default."""
+    reservation: str = ""
+    """Reservation that jobs run in. Empty: none."""
+    constraint: str = ""
+    """Features that nodes must have, in Slurm's words. Empty: none."""
+    choices: str = ""
+    """Which of `partition`, `account`, `qos`, `constraint` and `reservation` a step may choose
+    itself by a variable such as `VERDERER_SLURM_PARTITION`, with commas. Empty: none, since the
+    agent's user may be allowed more than whoever wrote the step."""
+    gres: str = "nvidia.com/gpu=gpu"
+    """What Slurm calls devices, as `RESOURCE=NAME` or `RESOURCE=NAME:TYPE` with commas, for
+    instance `nvidia.com/gpu=gpu:h100,nvidia.com/mig-1g.10gb=gpu:1g.10gb`."""
+    python: str = "python3"
+    """Python 3.6 or newer on the nodes, which runs the small program that watches a step."""
+    poll_s: float = _within(1.0, 0.1, 60.0)
+    """Seconds between two looks at our jobs while something changes. All of them are seen by one
+    `squeue`; when nothing changes, or when the controller is slow, it is asked less often."""
+    command_timeout_s: float = _within(30.0, 1.0, 600.0)
+    """Seconds that one of Slurm's commands may take. Longer than `MessageTimeout` in slurm.conf,
+    so that Slurm's own answer comes first."""
+    submissions_per_s: float = _within(100.0, 0.1, 10_000.0)
+    """Most jobs handed in per second, after a burst of as many. A controller that others need
+    too takes a few hundred."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +245,7 @@ class Settings:
     scheduler: SchedulerSettings = SchedulerSettings()
     agent: AgentSettings = AgentSettings()
     local_cluster: LocalClusterSettings = LocalClusterSettings()
+    slurm: SlurmSettings = SlurmSettings()
     security: SecuritySettings = SecuritySettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()

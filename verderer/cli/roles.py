@@ -32,20 +32,24 @@ async def _schedule(settings: Settings) -> None:
     from verderer.loops.placement import run_placement
     from verderer.objects.store import open_store
 
+    store = open_store(objects_config(settings))
     async with open_context(settings, role="scheduler") as ctx, asyncio.TaskGroup() as tasks:
         me = holder()
         given = settings.scheduler
         tasks.create_task(run_placement(ctx, holder=me, lease_s=given.lease_s, tick_s=given.tick_s))
-        store = open_store(objects_config(settings))
         tasks.create_task(run_janitor(ctx, store, holder=me))
 
 
 def agent(settings: Settings) -> None:
-    """Run the local cluster's work.
+    """Run a cluster's work: the local cluster's, or what `agent.kind` says.
 
     Raises:
-        Refusal: the local cluster is not enabled here.
+        Refusal: the cluster is not set up here.
     """
+    if settings.agent.kind == "slurm":
+        from verderer.cli.slurm_agent import run as run_slurm
+
+        raise SystemExit(_run(run_slurm(settings)))
     from verderer.cli.local_agent import run
 
     raise SystemExit(_run(run(settings)))
@@ -64,7 +68,7 @@ def migrate(settings: Settings) -> None:
 
 
 def bootstrap(settings: Settings) -> tuple[str, str] | None:
-    """Make the first administrator, and the local cluster where it is enabled.
+    """Make the first administrator, and the cluster of this machine's agent where it has one.
 
     Return the administrator's e-mail and one-time password the first time, else None.
     """
@@ -81,9 +85,10 @@ async def _bootstrap(settings: Settings) -> tuple[str, str] | None:
     async with open_context(settings, role="migrate") as ctx:
         first = await make_first(ctx)
         credential = settings.agent_credential_file
-        if settings.local_cluster.enabled and not credential.exists():
+        kind = settings.agent.kind
+        if (kind != "local" or settings.local_cluster.enabled) and not credential.exists():
             actor = Actor(kind=ActorKind.USER, name="bootstrap", platform_admin=True)
-            token = await create_cluster_credential(ctx, actor, settings.agent.cluster, "local")
+            token = await create_cluster_credential(ctx, actor, settings.agent.cluster, kind)
             credential.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(credential, token)
     return (first.email, first.password) if first else None

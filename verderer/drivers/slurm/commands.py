@@ -157,7 +157,7 @@ class Slurm:
         async with self._gate:
             out, err, code = await self._answer(path, arguments)
         if code:
-            raise explain(program, err)
+            raise explain(program, err or out)
         return out
 
     async def _answer(self, path: str, arguments: Sequence[str]) -> tuple[str, str, int]:

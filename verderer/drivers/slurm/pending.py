@@ -31,6 +31,7 @@ SENTENCES: Final = MappingProxyType(
         "QOSNotAllowed": "The partition does not take jobs of this quality of service.",
         "InvalidAccount": "Slurm does not know the account.",
         "InvalidQOS": "Slurm does not know the quality of service.",
+        "QOSUsageThreshold": "Usage is past what the quality of service allows.",
         "JobArrayTaskLimit": "As many tasks of the array run as may run at once.",
         "JobLaunchFailure": "The job could not be launched; an administrator can say why.",
         "NonZeroExitCode": "It ended with an exit code other than 0.",
@@ -65,6 +66,7 @@ _THINGS: Final = {
     "Billing": "billing units",
     "Energy": "energy",
     "License": "licences",
+    "Resource": "resources",
     "Jobs": "running jobs",
     "Job": "running jobs",
     "SubmitJobs": "submitted jobs",
@@ -76,7 +78,7 @@ _THINGS: Final = {
 }
 _LIMIT: Final = re.compile(
     r"(?P<owner>Assoc(?:iation)?|QOS)(?P<group>Grp|Group)?(?P<bound>Max|Min)?"
-    r"(?P<thing>CPU|Cpu|Memory|Mem|GRES|Gres|Node|BB|Billing|Energy|License|SubmitJobs?|Jobs?"
+    r"(?P<thing>CPU|Cpu|Memory|Mem|GRES|Gres|Node|BB|Billing|Energy|License|Resource|SubmitJobs?|Jobs?"
     r"|WallDuration|Wall|Time|)(?P<run>Run)?(?P<minutes>Minutes|Mins?)?"
     r"(?P<per>Per(?:Job|Node|User|Account|Acct))?(?P<limit>Limit)?"
 )
@@ -112,7 +114,7 @@ def _limit(code: str) -> str:
     thing = _THINGS[found["thing"]] + (" over time" if found["minutes"] else "")
     owner, per = _OWNERS[found["owner"]], _PER.get(found["per"] or "", "")
     if found["bound"] == "Min":
-        return f"It asks for less {thing}{per} than {owner} demands."
+        return f"It asks for too little: {owner} demands a least of {thing}{per}."
     if found["group"]:
         per = per or " of all its jobs together"
     return f"The limit of {owner} on {thing}{per} is reached."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -83,33 +83,35 @@ class SlurmJob:
 def read_squeue(text: str) -> tuple[SlurmJob, ...]:
     """Jobs of `squeue --noheader --format=SQUEUE_FORMAT`, times in UTC.
 
+    A job whose name holds a line break is passed over: it is none of ours, and must not keep us
+    from seeing those.
+
     Raises:
-        Unreadable: a line has other columns.
+        Unreadable: no line has these columns.
     """
-    jobs = []
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        cells = line.split(SEPARATOR)
-        if len(cells) != SQUEUE_FORMAT.count(SEPARATOR) + 1:
-            raise Unreadable(f"a line of squeue has {len(cells)} columns: {line[:200]!r}")
-        told = dict(zip("id state reason start end limit nodes batch name dir".split(), cells))  # noqa: B905, SIM905
-        state, flags = _state(told["state"])
-        jobs.append(
-            SlurmJob(
-                id=_id(told["id"]),
-                name=told["name"].strip(),
-                state=state,
-                flags=flags,
-                reason=text_of(told["reason"]),
-                directory=told["dir"].strip(),
-                node=text_of(told["batch"]) or hostlists.first(told["nodes"]),
-                started_s=unix_s(told["start"]),
-                ended_s=unix_s(told["end"]),
-                limit_s=duration_s(told["limit"]),
-            )
-        )
-    return tuple(jobs)
+    lines = [line for line in text.split("\n") if line.strip()]
+    cells = [line.split(SEPARATOR) for line in lines]
+    good = [one for one in cells if len(one) == SQUEUE_FORMAT.count(SEPARATOR) + 1]
+    if lines and not good:
+        raise Unreadable(f"a line of squeue has {len(cells[0])} columns: {lines[0][:200]!r}")
+    return tuple(_from_cells(one) for one in good if one[0].strip().isdigit())
+
+
+def _from_cells(cells: Sequence[str]) -> SlurmJob:
+    number, told, reason, start, end, limit, nodes, batch, name, directory = cells
+    state, flags = _state(told)
+    return SlurmJob(
+        id=_id(number),
+        name=name.strip(),
+        state=state,
+        flags=flags,
+        reason=text_of(reason),
+        directory=directory.strip(),
+        node=text_of(batch) or hostlists.first(nodes),
+        started_s=unix_s(start),
+        ended_s=unix_s(end),
+        limit_s=duration_s(limit),
+    )
 
 
 def read_job_text(text: str) -> tuple[SlurmJob, ...]:

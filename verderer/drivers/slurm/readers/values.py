@@ -154,8 +154,8 @@ def fields(line: str) -> dict[str, str]:
     """`Key=value` pairs of one line of `scontrol -o`; a value may hold blanks. The first counts."""
     found: dict[str, str] = {}
     marks = list(_KEY.finditer(line))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        end = following.start() if following is not None else len(line)
+    ends = [mark.start() for mark in marks[1:]] + [len(line)]
+    for mark, end in zip(marks, ends, strict=False):
         found.setdefault(mark[1], line[mark.end() : end].strip())
     return found
 
