@@ -27,7 +27,7 @@ NOT_STARTED = 127
 NOT_OURS = 75
 """Exit code of a job that may not run the attempt."""
 SRUN_ENDS_S = 60.0
-PASSED_ON = ("SLURM_", "CUDA_", "ROCR_", "ZE_", "GPU_DEVICE_", "HIP_")
+PASSED_ON = ("SLURM_", "SLURMD_", "CUDA_", "ROCR_", "ZE_", "GPU_DEVICE_", "HIP_")
 
 
 def main() -> None:
@@ -174,8 +174,7 @@ def watch(
         if told is not None and told.si_signo == signal.SIGTERM:
             if not end["why"]:
                 end["why"], end["told_ms"] = "told", now_ms()
-                if order["nodes"] == 1:  # Slurm signals every process of a step itself
-                    signal_group(program.pid, signal.SIGTERM)
+                signal_group(program.pid, signal.SIGTERM)
             kill_at = min(kill_at, time.monotonic() + grace_s(order, home))
 
 
