@@ -128,8 +128,9 @@ class SchedulerSettings:
 class AgentSettings:
     """The process beside a cluster."""
 
-    kind: Literal["local", "slurm"] = "local"
-    """What it serves: this machine's own processes, or the Slurm cluster of the group `slurm`."""
+    kind: Literal["local", "slurm", "kubernetes"] = "local"
+    """What it serves: this machine's own processes, or the cluster of the group `slurm` or
+    `kubernetes`."""
     server_url: str = ""
     """Address of the control plane. Empty: the server of the same settings, on this machine."""
     cluster: str = "local"
@@ -195,6 +196,56 @@ class SlurmSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KubernetesSettings:
+    """A Kubernetes cluster, where `agent.kind` is `kubernetes`; see `docs/kubernetes.md`."""
+
+    kubeconfig: Path | None = None
+    """File that says where the API server is and who the agent is there. Unset: the account of
+    the agent's own pod, else `KUBECONFIG`, else `~/.kube/config`."""
+    context: str = ""
+    """Context of that file. Empty: its current one."""
+    namespace: str = "cube-execution"
+    """Where the agent keeps its own objects, one for each attempt."""
+    service_account: str = "cube-agent"
+    """The agent's own account in that namespace, to which rights in projects' namespaces go."""
+    project_prefix: str = "verderer-"
+    """Put before a project's name it makes the name of the project's namespace."""
+    create_namespaces: bool = True
+    """Whether namespaces of projects are made on demand, with account, quota and limits. `false`:
+    they are there, and so are the agent's rights in them."""
+    project_role: str = "cube-agent-project"
+    """ClusterRole that the agent binds to itself in a namespace that it makes. Empty: it has its
+    rights otherwise."""
+    pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
+    """Pod Security Standard that a namespace made on demand enforces. Under `restricted` images
+    must run as another user than root."""
+    quota: str = ""
+    """Quota of a namespace made on demand, such as `requests.cpu=100,requests.nvidia.com/gpu=8`.
+    Empty: none, since the platform counts for itself."""
+    default_requests: str = ""
+    """What a container gets that asks for nothing, such as `cpu=100m,memory=256Mi`. Empty: none."""
+    default_limits: str = ""
+    """Limits of a container that names none, such as `memory=4Gi`. Empty: none."""
+    image_pull_secrets: str = ""
+    """Names of Secrets in projects' namespaces by which images are pulled, with commas."""
+    default_image: str = ""
+    """Image of steps that name none. Empty: such a step is refused."""
+    queue: str = ""
+    """Name of Kueue's LocalQueue in projects' namespaces, for Jobs to stand in. Without effect
+    where the cluster has no Kueue."""
+    start_wait_s: float = _within(300.0, 0.0, 86_400.0)
+    """Seconds that a container may fail to be made, for want of an image or a Secret, before its
+    step fails with what the cluster says."""
+    gang_wait_s: float = _within(600.0, 1.0, 86_400.0)
+    """Seconds that some replicas of a step may hold their place while others have none, before
+    all are let go."""
+    writes_per_s: float = _within(300.0, 1.0, 10_000.0)
+    """Most requests per second that change something, after a burst of as many."""
+    publish_inventory: bool = True
+    """Whether the ConfigMap `cluster-info` in `cube-system` is kept true."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SecuritySettings:
     """Keys and sessions."""
 
@@ -246,6 +297,7 @@ class Settings:
     agent: AgentSettings = AgentSettings()
     local_cluster: LocalClusterSettings = LocalClusterSettings()
     slurm: SlurmSettings = SlurmSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     security: SecuritySettings = SecuritySettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()

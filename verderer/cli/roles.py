@@ -50,6 +50,10 @@ def agent(settings: Settings) -> None:
         from verderer.cli.slurm_agent import run as run_slurm
 
         raise SystemExit(_run(run_slurm(settings)))
+    if settings.agent.kind == "kubernetes":
+        from verderer.cli.kubernetes_agent import run as run_kubernetes
+
+        raise SystemExit(_run(run_kubernetes(settings)))
     from verderer.cli.local_agent import run
 
     raise SystemExit(_run(run(settings)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
 
+import msgspec
 import structlog
 
 from verderer.core.errors import VerdererError
@@ -28,6 +29,9 @@ _OTHERS: Final = {
 _REFUSALS: Final = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate"}
 
 
+S = TypeVar("S", bound=msgspec.Struct)
+
+
 class Views:
     """Six watches: our objects, their Jobs, pods and troubles; nodes and what others hold there."""
 
@@ -43,63 +47,26 @@ class Views:
         self.occupancy = Occupancy()
         self.changed = asyncio.Event()
         """Set when a node has changed."""
-        roster = self.roster
+        roster, occupancy = self.roster, self.occupancy
 
         def watched(subject: Subject[Any, Any]) -> Watched[Any, Any]:
             return Watched(api, subject, silence_s=silence_s)
 
+        own = naming.intentions_path(namespace)
         self.intentions: Watched[Intention, Intention] = watched(
-            Subject(
-                name="our own objects",
-                path=naming.intentions_path(namespace),
-                kind=Intention,
-                identity=_uid,
-                keep=_whole,
-                changed=roster.intention_changed,
-            )
+            _whole("our own objects", own, Intention, roster.intention_changed)
         )
         self.jobs: Watched[Job, Job] = watched(
-            Subject(
-                name="Jobs",
-                path="/apis/batch/v1/jobs",
-                kind=Job,
-                identity=_uid,
-                keep=_whole,
-                changed=roster.job_changed,
-                params=_OURS,
-            )
+            _whole("Jobs", "/apis/batch/v1/jobs", Job, roster.job_changed, _OURS)
         )
         self.pods: Watched[Pod, Pod] = watched(
-            Subject(
-                name="our pods",
-                path="/api/v1/pods",
-                kind=Pod,
-                identity=_uid,
-                keep=_whole,
-                changed=roster.pod_changed,
-                params=_OURS,
-            )
+            _whole("our pods", "/api/v1/pods", Pod, roster.pod_changed, _OURS)
         )
         self.events: Watched[Event, Event] = watched(
-            Subject(
-                name="events of Jobs",
-                path="/api/v1/events",
-                kind=Event,
-                identity=_uid,
-                keep=_whole,
-                changed=roster.event_changed,
-                params=_REFUSALS,
-            )
+            _whole("events of Jobs", "/api/v1/events", Event, roster.event_changed, _REFUSALS)
         )
         self.nodes: Watched[Node, Node] = watched(
-            Subject(
-                name="nodes",
-                path="/api/v1/nodes",
-                kind=Node,
-                identity=_uid,
-                keep=_whole,
-                changed=self._node_changed,
-            )
+            _whole("nodes", "/api/v1/nodes", Node, self._node_changed)
         )
         self.others: Watched[AnyPod, Taken] = watched(
             Subject(
@@ -107,8 +74,8 @@ class Views:
                 path="/api/v1/pods",
                 kind=AnyPod,
                 identity=_uid,
-                keep=self.occupancy.keep,
-                changed=self.occupancy.pod_changed,
+                keep=occupancy.keep,
+                changed=occupancy.pod_changed,
                 params=_OTHERS,
             )
         )
@@ -166,10 +133,29 @@ async def _for_ever(work: Callable[[], Coroutine[object, object, None]]) -> None
         await asyncio.sleep(1.0)
 
 
+def _whole(
+    name: str,
+    path: str,
+    kind: type[S],
+    changed: Callable[[S | None, S | None], None],
+    params: Mapping[str, str] | None = None,
+) -> Subject[S, S]:
+    """Keep objects as they are read."""
+    return Subject(
+        name=name,
+        path=path,
+        kind=kind,
+        identity=_uid,
+        keep=_same,
+        changed=changed,
+        params=params or {},
+    )
+
+
 def _uid(seen: Any) -> str:
     uid: str = seen.metadata.uid
     return uid
 
 
-def _whole(seen: Any) -> Any:
+def _same(seen: S) -> S:
     return seen

@@ -57,6 +57,15 @@ class Api:
         """
         return _decoded(await self._call("GET", path, params=params), kind)
 
+    async def date(self, path: str) -> str:
+        """The `Date` of an answer: the server's clock, to the second. Raises as `get`."""
+        try:
+            response = await self._calls.get(path)
+        except httpx2.HTTPError as error:
+            raise unreachable(error) from error
+        text: str = response.headers.get("Date", "")
+        return text
+
     async def create(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
         """Create an object.
 
