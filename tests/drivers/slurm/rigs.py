@@ -30,6 +30,7 @@ class SlurmRig:
             "poll_s": 0.1,
             "longest_poll_s": 0.5,
             "settle_s": 0.5,
+            "resume_after_s": 1.0,
             "beat_s": 0.5,
             "silent_s": 3.0,
         }

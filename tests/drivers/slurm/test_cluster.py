@@ -153,6 +153,7 @@ async def test_a_controller_that_lost_its_state_does_not_end_what_lives(
     order = rig.program(script=f"trap '' TERM; echo $$ > {pid}; while :; do sleep 0.2; done")
     await begin(rig.driver, order)
     observed = await until_running(rig.driver, order.key)
+    rig.testbed.wait(lambda: pid.exists() and bool(pid.read_text()), "the program has begun")
     program = int(pid.read_text())
     # The node cannot be told about the controller's loss, so the program goes on.
     rig.testbed.daemon("kill", f"slurmd.{observed.node}")

@@ -127,7 +127,7 @@ async def test_looks_become_rare_when_nothing_happens(looked: Looked, clockwork:
 async def test_a_slow_controller_is_asked_less(looked: Looked, clockwork: Clockwork) -> None:
     looked.takes_s = 2.0
     await clockwork.refresh(busy=True)
-    assert clockwork.interval_s(busy=True) == 40.0
+    assert clockwork.interval_s(busy=True) == 20.0
 
 
 async def test_a_controller_that_is_away_is_left_alone_and_its_fault_told(

@@ -31,7 +31,6 @@ class Files:
     stop: Mapping[str, Any] | None = None
     end: Mapping[str, Any] | None = None
     running: Mapping[str, Any] | None = None
-    submitting: bool = False
     exits: Mapping[int, RankExit] = field(default_factory=dict)
     beat: int = 0
     """Changes as long as a rank shows a sign of life."""
@@ -52,7 +51,6 @@ def look(home: Path) -> Files:
     return Files(
         there=True,
         running=layout.read(home, "running.0.json") if "running.0.json" in names else None,
-        submitting=layout.SUBMITTING in names,
         exits=_exits(home, names),
         beat=sum(_changed_ns(home / name) for name in names if name.startswith("alive.")),
         said=_said(home / layout.OUTPUT) if layout.OUTPUT in names else "",
@@ -72,6 +70,8 @@ class SlurmAttempt:
         self.observed = Observed(key=key, state=AttemptState.STARTING)
         self.lock = asyncio.Lock()
         """Held while it is being submitted, stopped or forgotten."""
+        self.asked = False
+        """Slurm may have been asked to take it: its job is looked for before it is asked again."""
         self.sure_from = 0
         """Number of the first look at Slurm that must show the job."""
         self.signalled_at = float("-inf")

@@ -9,8 +9,8 @@ from typing import Final
 
 from verderer.core.errors import Fault
 
-_SHARE: Final = 20.0
-"""After a look that took t comes a pause of at least 20 t."""
+_SHARE: Final = 10.0
+"""After a look that took t comes a pause of at least 10 t."""
 _CALM: Final = 0.02
 """After s seconds without news a look every 0.02 s will do."""
 _LONGEST_RETRY_S: Final = 30.0

@@ -46,7 +46,7 @@ class Ending:
                         await self._slurm.cancel([attempt.job_id])
                 return
             await self._roster.look_again(attempt)
-            if shorter:
+            if shorter or attempt.signalled_at < attempt.stopped_at:
                 await self._tell([attempt])
 
     async def insist(self) -> None:
@@ -58,22 +58,22 @@ class Ending:
         again, force = self._roster.overdue()
         await self._tell(again)
         ids = [attempt.job_id for attempt in force if attempt.job_id is not None]
-        for attempt in force:
-            attempt.signalled_at = self._clock()
         with contextlib.suppress(Refusal):
             await self._slurm.cancel(ids)
+        for attempt in force:
+            attempt.signalled_at = self._clock()
 
     async def _tell(self, attempts: Sequence[SlurmAttempt]) -> None:
         """SIGTERM for our program on each node, which knows the grace."""
         for batch in (True, False):
             some = [one for one in attempts if (one.nodes == 1) is batch and one.job_id is not None]
             ids = [one.job_id for one in some if one.job_id is not None]
-            for attempt in some:
-                attempt.signalled_at = self._clock()
             # Of one node the batch script runs the program; of several, the job's step does.
             target = ("--batch",) if batch else ()
             with contextlib.suppress(Refusal):
                 await self._slurm.cancel(ids, "--signal=TERM", *target)
+            for attempt in some:
+                attempt.signalled_at = self._clock()
 
 
 def _write_wish(attempt: SlurmAttempt, grace_s: float) -> None:

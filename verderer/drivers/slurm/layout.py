@@ -17,8 +17,6 @@ from verderer.drivers.slurm.node import step
 
 PRIVATE: Final = 0o700
 ORDER: Final = "order.json"
-SUBMITTING: Final = "submitting"
-"""Stands from before the first `sbatch` on: from then on the job may exist."""
 JOB: Final = "job.json"
 CLAIM: Final = "claim.json"
 STOP: Final = "stop.json"
@@ -110,21 +108,26 @@ def read(home: Path, name: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def write(home: Path, name: str, document: Mapping[str, Any]) -> None:
-    """Write a document durably, whole or not at all. Raises OSError."""
+def write(home: Path, name: str, document: Mapping[str, Any], *, durable: bool = True) -> None:
+    """Write a document whole or not at all. Raises OSError.
+
+    One that is not `durable` may be gone after a crash of the file server.
+    """
     scratch = home / f".{name}.{os.getpid()}"
-    write_bytes(scratch, json.dumps(document).encode())
+    write_bytes(scratch, json.dumps(document).encode(), durable=durable)
     scratch.replace(home / name)
-    sync(home)
+    if durable:
+        sync(home)
 
 
-def write_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write and flush to the disk. Raises OSError."""
+def write_bytes(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Write, and flush to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def bar(home: Path) -> bool:

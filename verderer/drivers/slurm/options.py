@@ -47,6 +47,8 @@ class SlurmOptions:
     """How long one command may take."""
     submissions_per_s: float = 100.0
     """Most `sbatch` in a second, in the long run."""
+    resume_after_s: float = 5.0
+    """An order without a job gets so long to show one, or to be handed in again by its starter."""
     beat_s: float = 20.0
     """How often a running rank touches its sign of life."""
     settle_s: float = 10.0

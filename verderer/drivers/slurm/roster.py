@@ -54,7 +54,9 @@ class Roster:
             raise Fault(f"{self._layout.root} cannot be used: {problem}") from problem
         for key, files in found.items():
             if files.order is not None or files.claim is not None or files.end is not None:
-                self.add(key).take(files, now=self._clock())
+                attempt = self.add(key)
+                attempt.asked = True
+                attempt.take(files, now=self._clock())
         self.opened = True
 
     def close(self) -> None:

@@ -188,13 +188,17 @@ def batch_script(home: Path, program: Path, options: SlurmOptions) -> bytes:
 
 
 def write_down(home: Path, order: Order, document: Mapping[str, Any], batch: bytes) -> None:
-    """Put everything that the job reads into the attempt's directory. Raises OSError."""
+    """Put everything that the job reads into the attempt's directory, the order last and durably.
+
+    Raises:
+        OSError: the file server does not take it.
+    """
     for directory in (home, home / "work", home / "log"):
         directory.mkdir(mode=layout.PRIVATE, parents=True, exist_ok=True)
     if order.script:
         text = order.script.encode("utf-8", "surrogateescape")
-        layout.write_bytes(home / layout.SCRIPT, text, mode=0o700)
-    layout.write_bytes(home / layout.BATCH, batch)
+        layout.write_bytes(home / layout.SCRIPT, text, mode=0o700, durable=False)
+    layout.write_bytes(home / layout.BATCH, batch, durable=False)
     layout.write(home, layout.ORDER, document)
 
 

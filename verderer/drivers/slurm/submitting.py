@@ -1,9 +1,9 @@
 """Hands orders to Slurm so that each becomes one job, whatever is lost on the way.
 
-Before the first `sbatch` a mark is written; from then on the job may exist, so that every later
-try looks for it first: among our jobs, in accounting, and in the claim that a job leaves when it
-begins. Should a job be doubled all the same, only one can claim the attempt, and the other is
-cancelled when it is seen.
+The order is on the disk before the first `sbatch`; whoever finds it there, and whoever got no
+answer, looks for the job before handing it in again: among our jobs, in accounting, and by the
+claim that a job leaves when it begins. Should a job be doubled all the same, only one can claim
+the attempt, and the other is cancelled when it is seen.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Final
+from typing import Any
 
 from verderer.core.errors import Fault, Refusal
 from verderer.drivers.contract import Order
@@ -24,9 +23,6 @@ from verderer.drivers.slurm.layout import Layout
 from verderer.drivers.slurm.options import SlurmOptions
 from verderer.drivers.slurm.pace import Pace
 from verderer.drivers.slurm.roster import Roster
-
-RESUME_AFTER_S: Final = 5.0
-"""An order without a job gets so long to show one, or to be handed in again by its own starter."""
 
 
 class Submitting:
@@ -64,8 +60,8 @@ class Submitting:
                 return
             try:
                 if attempt.files.order is None:
-                    await asyncio.to_thread(self._write_down, order)
-                    attempt.take(await self._read(attempt), now=self._clock())
+                    document = await asyncio.to_thread(self._write_down, order)
+                    attempt.take(Files(there=True, order=document), now=self._clock())
                 await self._submit(attempt)
             except OSError as problem:
                 self._give_up(attempt)
@@ -86,7 +82,7 @@ class Submitting:
         """
         now = self._clock()
         for attempt in self._roster.unsubmitted():
-            if now - attempt.submitted_at < RESUME_AFTER_S:
+            if now - attempt.submitted_at < self._options.resume_after_s:
                 continue
             async with attempt.lock:
                 attempt.submitted_at = now
@@ -98,14 +94,11 @@ class Submitting:
                     raise Fault(f"{attempt.key} cannot be written: {problem}") from problem
 
     async def _submit(self, attempt: SlurmAttempt) -> None:
-        if attempt.files.submitting and await self._found(attempt):
+        if attempt.asked and await self._found(attempt):
             return
         arguments = [str(word) for word in (attempt.files.order or {}).get("sbatch", ())]
-        if not attempt.files.submitting:
-            mark = attempt.home / layout.SUBMITTING
-            await asyncio.to_thread(self._mark, mark)
-            attempt.take(await self._read(attempt), now=self._clock())
         await self._pace.permit()
+        attempt.asked = True
         try:
             job_id = await self._slurm.submit(arguments)
         except Refusal:
@@ -132,30 +125,27 @@ class Submitting:
         """Remember the job. Should that fail, it is found again by its name."""
         self._roster.accepted(attempt, job_id)
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(layout.write, attempt.home, layout.JOB, {"id": job_id})
+            told = {"id": job_id}
+            await asyncio.to_thread(layout.write, attempt.home, layout.JOB, told, durable=False)
 
     async def _read(self, attempt: SlurmAttempt) -> Files:
         return await asyncio.to_thread(look, attempt.home)
 
-    def _write_down(self, order: Order) -> None:
+    def _write_down(self, order: Order) -> dict[str, Any]:
         home = self._layout.home(order.key)
         document = submission.compose(order, home, self._options, self._environment)
         document["sbatch"] = submission.arguments(order, home, self._options)
         batch = submission.batch_script(home, self._layout.program, self._options)
         submission.write_down(home, order, document, batch)
+        return document
 
     def _give_up(self, attempt: SlurmAttempt) -> None:
         """Without an order on disk there is no attempt."""
         if attempt.files.order is None:
             self._roster.drop(attempt.key)
 
-    @staticmethod
-    def _mark(path: Path) -> None:
-        layout.write_bytes(path, b"")
-        layout.sync(path.parent)
-
     def _wipe(self, attempt: SlurmAttempt) -> None:
         """A refused order leaves its working directory and nothing else."""
-        for name in (layout.ORDER, layout.SUBMITTING, layout.BATCH, layout.SCRIPT, layout.OUTPUT):
+        for name in (layout.ORDER, layout.BATCH, layout.SCRIPT, layout.OUTPUT):
             (attempt.home / name).unlink(missing_ok=True)
         shutil.rmtree(attempt.home / "log", ignore_errors=True)
