@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections import Counter
@@ -48,6 +49,17 @@ async def running(rig: SlurmRig, work: Work = Work.HANG) -> AttemptKey:
     return key
 
 
+def power_off(rig: SlurmRig, key: AttemptKey, job: str) -> None:
+    """Kill what a job has on its node at once, as the loss of the machine would."""
+    conf = f"SLURM_CONF={rig.testbed.conf}".encode()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and conf in (entry / "environ").read_bytes().split(b"\0"):
+                words = (entry / "cmdline").read_bytes()
+                if f"slurmstepd: [{job}.".encode() in words or str(key).encode() in words:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
 async def test_a_job_that_somebody_else_cancels_is_cancelled(rig: SlurmRig) -> None:
     key = await running(rig)
     rig.testbed.call("scancel", await rig.job_of(key))
@@ -81,16 +93,22 @@ async def test_a_job_put_back_into_the_queue_is_lost_and_not_run_again(
 
 
 async def test_a_dead_node_loses_its_attempts_and_no_others(rig: SlurmRig) -> None:
-    key, other = await running(rig), None
+    key = await running(rig)
     observed = await seen(rig.driver, key)
     assert observed is not None
-    node = observed.node
+    node, job = observed.node, await rig.job_of(key)
     away = rig.program(command=("sleep", "600"), requests=Resources.of({"cpu": 16_000}))
     other = await begin(rig.driver, away)
     elsewhere = await until_running(rig.driver, other)
     assert elsewhere.node != node
     rig.testbed.daemon("kill", f"slurmd.{node}")
     rig.testbed.call("scontrol", "update", f"nodename={node}", "state=down", "reason=dead")
+    for _ in range(20):  # Slurm has given it up, and its program lives
+        alive = await seen(rig.driver, key)
+        assert alive is not None
+        assert alive.state is AttemptState.RUNNING
+        await asyncio.sleep(0.1)
+    power_off(rig, key, job)
     lost = await until_over(rig.driver, key)
     assert (lost.state, end_of(lost).cause) == (AttemptState.LOST, EndCause.LOST)
     assert node in end_of(lost).message
@@ -105,7 +123,7 @@ async def test_nothing_is_concluded_while_the_controller_is_away(rig: SlurmRig) 
     going = await running(rig)
     ending = await begin(rig.driver, rig.program(script="sleep 1; echo done"))
     await until_running(rig.driver, ending)
-    rig.testbed.daemon("kill", "slurmctld")
+    rig.testbed.daemon("stop", "slurmctld")
     assert "squeue" in (await fault_of(rig)).message
     new = rig.order(Work.SUCCEED)
     with pytest.raises(Fault):
@@ -120,6 +138,29 @@ async def test_nothing_is_concluded_while_the_controller_is_away(rig: SlurmRig) 
     still = await seen(rig.driver, going)
     assert still is not None
     assert still.state is AttemptState.RUNNING
+
+
+async def test_a_controller_that_goes_back_in_time_runs_nothing_twice(
+    rig: SlurmRig, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    order = rig.program(script=f"echo $$ >> {ran}; sleep 3")
+    await begin(rig.driver, order)
+    await until_running(rig.driver, order.key)
+    # Killed before it has saved what happened: the job waits again, or is not known any more.
+    rig.testbed.daemon("kill", "slurmctld")
+    rig.testbed.daemon("start", "slurmctld")
+    rig.testbed.wait(lambda: "UP" in rig.testbed.call("scontrol", "ping"), "it is back")
+    for _ in range(400):
+        with contextlib.suppress(Fault):
+            observed = await seen(rig.driver, order.key)
+            if observed is not None and observed.state.over:
+                break
+        await asyncio.sleep(0.1)
+    assert observed is not None
+    assert observed.state.over
+    assert len(ran.read_text().split()) == 1
+    assert not Path(f"/proc/{ran.read_text().strip()}").exists()
 
 
 async def fault_of(rig: SlurmRig) -> Fault:
@@ -153,6 +194,7 @@ async def test_a_controller_that_lost_its_state_does_not_end_what_lives(
     order = rig.program(script=f"trap '' TERM; echo $$ > {pid}; while :; do sleep 0.2; done")
     await begin(rig.driver, order)
     observed = await until_running(rig.driver, order.key)
+    assert observed.state is AttemptState.RUNNING, observed
     rig.testbed.wait(lambda: pid.exists() and bool(pid.read_text()), "the program has begun")
     program = int(pid.read_text())
     # The node cannot be told about the controller's loss, so the program goes on.
@@ -180,17 +222,10 @@ async def test_what_slurm_forgot_and_what_is_silent_is_lost(rig: SlurmRig) -> No
     key = await running(rig)
     observed = await seen(rig.driver, key)
     assert observed is not None
+    job = await rig.job_of(key)
     for name in (f"slurmd.{observed.node}", "slurmctld"):
         rig.testbed.daemon("kill", name)
-    marker = f"v{key.run:016x}-{key.step}-{key.number}".encode()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                words = (entry / "cmdline").read_bytes()
-                if b"slurmstepd" in words or (b"step-" in words and marker in words):
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except OSError:
-                continue
+    power_off(rig, key, job)
     for file in (rig.testbed.base / "state").iterdir():
         file.unlink() if file.is_file() else None
     rig.testbed.daemon("start", "slurmctld")

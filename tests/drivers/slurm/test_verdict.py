@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verderer.core.model.attempt import AttemptState, EndCause
+from verderer.drivers.slurm.node import step
 from verderer.drivers.slurm.readers.jobs import ENDED, SlurmJob
-from verderer.drivers.slurm.verdict import Evidence, RankExit, read_exit, verdict
+from verderer.drivers.slurm.verdict import NOT_OURS, Evidence, RankExit, read_exit, verdict
 
 KEY = "v0000123456789abc-0-1"
 JOB = SlurmJob(id=7, name=KEY, state="COMPLETED", started_s=1_000, limit_s=3_600, restarts=0)
@@ -193,6 +194,10 @@ def test_how_it_ended(
     assert (end.cause.value, end.exit_code, end.signal) == (cause, exit_code, number), end
 
 
+def test_a_job_that_may_not_run_says_so_as_the_verdict_expects() -> None:
+    assert NOT_OURS == step.NOT_OURS
+
+
 @pytest.mark.parametrize(
     "evidence",
     [
@@ -206,6 +211,10 @@ def test_how_it_ended(
         pytest.param(seen(""), id="Slurm does not know it, and it may well run"),
         pytest.param(seen("", claimed=False), id="Slurm does not know it yet"),
         pytest.param(seen("", rank(0), nodes=2), id="one of two ranks has ended, Slurm is mute"),
+        pytest.param(
+            seen(job=replace(JOB, state="FAILED", exit_code=75)),
+            id="Slurm ran the job anew, which did nothing, and the first one may be alive",
+        ),
         pytest.param(seen("SOMETHING_NEW"), id="a state that nobody knows"),
         pytest.param(seen(job=replace(JOB, state="FAILED", flags=frozenset({"COMPLETING"})))),
     ],
@@ -261,7 +270,7 @@ def test_it_is_never_over_while_slurm_says_that_it_runs(evidence: Evidence) -> N
     if evidence.job is not None and evidence.job.state in ("RUNNING", "PENDING"):
         assert end is None
     if evidence.job is not None and evidence.job.over:
-        assert end is not None
+        assert end is not None  # its exit code is not that of a job which may not run
         assert len(end.message) <= 2_000
 
 

@@ -80,6 +80,8 @@ class SlurmAttempt:
         """When it was told to end, or found here told to, in monotonic seconds."""
         self.submitted_at = clock
         """When it was last handed to Slurm, or found here, in monotonic seconds."""
+        self.asked_more_at = float("-inf")
+        """When Slurm was last asked for more than its list says, in monotonic seconds."""
         self.ended_at: float | None = None
         """When Slurm was first seen to have ended its job, in monotonic seconds."""
         self.beat_at = clock

@@ -43,11 +43,11 @@ class Ending:
                 if attempt.job_id is not None:
                     # Should this fail, the job is seen again as one of what is over.
                     with contextlib.suppress(Fault, Refusal):
-                        await self._slurm.cancel([attempt.job_id])
+                        await self._slurm.cancel([attempt.job_id], _called(attempt))
                 return
             await self._roster.look_again(attempt)
             if shorter or attempt.signalled_at < attempt.stopped_at:
-                await self._tell([attempt])
+                await self._tell([attempt], _called(attempt))
 
     async def insist(self) -> None:
         """Tell again what was told in vain, and force what had its grace.
@@ -63,7 +63,7 @@ class Ending:
         for attempt in force:
             attempt.signalled_at = self._clock()
 
-    async def _tell(self, attempts: Sequence[SlurmAttempt]) -> None:
+    async def _tell(self, attempts: Sequence[SlurmAttempt], *options: str) -> None:
         """SIGTERM for our program on each node, which knows the grace."""
         for batch in (True, False):
             some = [one for one in attempts if (one.nodes == 1) is batch and one.job_id is not None]
@@ -71,9 +71,14 @@ class Ending:
             # Of one node the batch script runs the program; of several, the job's step does.
             target = ("--batch",) if batch else ()
             with contextlib.suppress(Refusal):
-                await self._slurm.cancel(ids, "--signal=TERM", *target)
+                await self._slurm.cancel(ids, "--signal=TERM", *target, *options)
             for attempt in some:
                 attempt.signalled_at = self._clock()
+
+
+def _called(attempt: SlurmAttempt) -> str:
+    """Only the job of that name: a controller that lost its state gives numbers out again."""
+    return f"--name={attempt.key}"
 
 
 def _write_wish(attempt: SlurmAttempt, grace_s: float) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import pwd
 from collections.abc import Callable
+from typing import Final
 
 from verderer.core.model.attempt import End, EndCause
 from verderer.drivers.slurm import layout
@@ -14,6 +15,10 @@ from verderer.drivers.slurm.attempt import SlurmAttempt, look
 from verderer.drivers.slurm.commands import Slurm
 from verderer.drivers.slurm.options import SlurmOptions
 from verderer.drivers.slurm.verdict import verdict
+
+_BEATS: Final = 2.5
+"""So many signs of life may be missing before nobody is taken to be alive."""
+_ASK_AGAIN_S: Final = 5.0
 
 
 class Judge:
@@ -48,12 +53,21 @@ class Judge:
             await self.conclude(attempt, end)
 
     def _arriving(self, attempt: SlurmAttempt, now: float) -> bool:
-        """Whether its last words may still be on their way through the file server."""
-        over = attempt.job is not None and attempt.job.over
-        if not over or not attempt.claimed or len(attempt.files.exits) >= attempt.nodes:
+        """Whether its last words may still be on their way, or it may even be alive.
+
+        Slurm gives a node up that it cannot reach; what runs there may go on for a while, and
+        shows it by its sign of life.
+        """
+        job = attempt.job
+        complete = len(attempt.files.exits) >= attempt.nodes
+        if job is None or not job.over or not attempt.claimed or complete:
             return False
-        attempt.ended_at = now if attempt.ended_at is None else attempt.ended_at
-        return now - attempt.ended_at < self._options.settle_s
+        if attempt.ended_at is None:
+            attempt.ended_at = attempt.beat_at = now
+        wait_s = self._options.settle_s
+        if job.state == "NODE_FAIL":
+            wait_s = max(wait_s, _BEATS * self._options.beat_s)
+        return now - attempt.beat_at < wait_s
 
     async def _ask_more(self, attempt: SlurmAttempt) -> None:
         """Exit code, restarts and who cancelled: asked only where the answer matters."""
@@ -62,12 +76,16 @@ class Judge:
             return
         plain = len(exits) >= attempt.nodes and all(not one.why for one in exits.values())
         requeued = job.waiting and attempt.claimed and job.state != "SUSPENDED"
-        if (job.over and not plain and job.restarts is None) or requeued:
+        due = self._clock() - attempt.asked_more_at >= _ASK_AGAIN_S
+        if (job.over and not plain and job.restarts is None) or (requeued and due):
+            attempt.asked_more_at = self._clock()
             full = await self._slurm.job(job.id)
-            if full is not None:
+            if full is not None and full.name == job.name:
                 attempt.job = job = dataclasses.replace(full, node=full.node or job.node)
         if job.state == "CANCELLED" and not attempt.stopped and not job.cancelled_by:
             for told in await self._slurm.accounted([job.id]):
+                if told.name != job.name:
+                    continue
                 attempt.job = dataclasses.replace(job, cancelled_by=_user(told.cancelled_by))
 
     async def conclude(self, attempt: SlurmAttempt, end: End) -> None:

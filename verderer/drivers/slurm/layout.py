@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -133,17 +134,17 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = T
 def bar(home: Path) -> bool:
     """Claim an attempt so that no job can; False when one has. Raises OSError."""
     home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-    scratch = home / ".bar"
+    # A name of its own each time: the claim is this very file, and must never be written again.
+    scratch = home / f".bar.{secrets.token_hex(8)}"
     write_bytes(scratch, b'{"barred": true}')
     try:
         (home / CLAIM).hardlink_to(scratch)
     except FileExistsError:
-        barred = (read(home, CLAIM) or {}).get("barred") is True
-    else:
-        barred = True
-    scratch.unlink(missing_ok=True)
-    sync(home)
-    return barred
+        return (read(home, CLAIM) or {}).get("barred") is True
+    finally:
+        scratch.unlink(missing_ok=True)
+        sync(home)
+    return True
 
 
 def sync(directory: Path) -> None:

@@ -200,9 +200,10 @@ class Roster:
         ids = [attempt.job_id for attempt in missing if attempt.job_id]
         if not ids:
             return
-        known = {job.id: job for job in await self._slurm.accounted(ids) if job.over}
+        # A controller that lost its state gives numbers out again: the name must be right, too.
+        known = {(job.id, job.name): job for job in await self._slurm.accounted(ids) if job.over}
         for attempt in missing:
-            attempt.job = known.get(attempt.job_id or 0)
+            attempt.job = known.get((attempt.job_id or 0, str(attempt.key)))
 
     async def _consider(self, attempt: SlurmAttempt, *, sure: bool) -> None:
         before = attempt.observed

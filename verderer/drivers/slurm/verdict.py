@@ -16,6 +16,8 @@ from verderer.core.model.attempt import End, EndCause
 from verderer.drivers.slurm.readers.jobs import SlurmJob
 
 _LONGEST: Final = 2_000
+NOT_OURS: Final = 75
+"""Exit code of a job that may not run the attempt; our program on the nodes says it."""
 NEAR_LIMIT_S: Final = 90.0
 """Slurm warns up to a minute earlier than it was asked to."""
 
@@ -190,7 +192,7 @@ def _by_slurm(seen: Evidence, state: str) -> End | None:
 
 def _of_record(seen: Evidence, job: SlurmJob) -> End | None:
     """Without documents of our program: what Slurm's record says."""
-    if seen.stopped:
+    if seen.stopped and job.exit_code != NOT_OURS:
         return End(cause=EndCause.CANCELLED)
     if (by := _by_slurm(seen, job.state)) is not None:
         return by
@@ -198,6 +200,9 @@ def _of_record(seen: Evidence, job: SlurmJob) -> End | None:
         return _end(EndCause.START, "the node that Slurm gave it did not come up")
     if job.state == "OUT_OF_MEMORY":
         return End(cause=EndCause.OOM, signal=signal.SIGKILL, message="its memory was used up")
+    if seen.claimed and job.exit_code == NOT_OURS:
+        # Slurm has run the job anew, which did nothing: the first one may well be alive.
+        return _unseen(seen) if seen.silent else None
     if not seen.claimed:
         told = f"Slurm could not start it ({job.reason or job.state})"
         return _end(EndCause.START, f"{told}: {seen.said}" if seen.said else told)

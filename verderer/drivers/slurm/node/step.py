@@ -56,14 +56,20 @@ def claim(home: str) -> bool:
         "restart": int(os.environ.get("SLURM_RESTART_COUNT", "0") or 0),
         "host": socket.gethostname(),
     }
-    scratch = os.path.join(home, "claim.{job}.{restart}.{host}.tmp".format(**document))
-    write_file(scratch, document)
+    # A name of its own each time: the claim is this very file, and must never be written again.
+    descriptor, scratch = tempfile.mkstemp(prefix=".claim.", dir=home)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
     try:
         # A name cannot be linked twice: whoever comes second is told so by the file server.
         os.link(scratch, os.path.join(home, "claim.json"))
     except OSError:
         # Some servers answer a repeated request with "exists": the number of names tells.
         return os.stat(scratch).st_nlink == 2
+    finally:
+        os.unlink(scratch)
     return True
 
 
