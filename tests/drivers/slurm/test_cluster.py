@@ -315,15 +315,6 @@ async def test_nodes_tell_what_jobs_of_everybody_have_taken(rig: SlurmRig) -> No
     assert node.labels["slurm.verderer.dev/feature.avx512"] == "true"
 
 
-async def test_slurms_own_limit_is_a_timeout(rig: SlurmRig) -> None:
-    key = await running(rig)
-    job = await rig.job_of(key)
-    rig.testbed.call("scontrol", "update", f"jobid={job}", "endtime=now+1seconds")
-    end = end_of(await until_over(rig.driver, key))
-    assert end.cause is EndCause.TIMEOUT
-    assert "Slurm's time limit" in end.message
-
-
 async def test_why_a_job_waits_is_told_and_a_waiting_job_can_be_stopped(
     make_rig: Callable[..., SlurmRig],
 ) -> None:
@@ -392,6 +383,10 @@ async def test_the_working_directory_and_the_script_are_the_steps_own(rig: Slurm
 
 
 async def test_fifty_jobs_cost_the_controller_one_question_at_a_time(rig: SlurmRig) -> None:
+    # Slurm looks at its limits every half minute: the fifty run meanwhile.
+    limited = await running(rig)
+    job = await rig.job_of(limited)
+    rig.testbed.call("scontrol", "update", f"jobid={job}", "endtime=now+1seconds")
     asked: Counter[str] = Counter()
     ask = rig.driver._slurm._run
 
@@ -404,8 +399,12 @@ async def test_fifty_jobs_cost_the_controller_one_question_at_a_time(rig: SlurmR
     await asyncio.gather(*(begin(rig.driver, order) for order in orders))
     for order in orders:
         assert (await until_over(rig.driver, order.key)).state is AttemptState.SUCCEEDED
-    assert asked["sbatch"] == 50
-    assert asked["scontrol"] + asked["sacct"] + asked["scancel"] == 0
+    assert asked["sbatch"] <= 50 + 1  # one asks for the version
+    assert asked["scontrol"] <= 2  # about the end of the one that ran into its limit
+    assert asked["sacct"] + asked["scancel"] == 0
     assert asked["squeue"] < 300
     outputs = [joined(await read_all(rig.driver, order.key)) for order in orders]
     assert outputs == [b"done\n"] * 50
+    end = end_of(await until_over(rig.driver, limited))
+    assert end.cause is EndCause.TIMEOUT
+    assert "Slurm's time limit" in end.message
