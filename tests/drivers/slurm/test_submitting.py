@@ -21,18 +21,18 @@ pytestmark = pytest.mark.xdist_group("slurm")
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Callable[[str], str]:
-    """A folder of Slurm's commands whose `sbatch` is a script of the test's own."""
+def commands(tmp_path: Path) -> Callable[..., str]:
+    """A folder of Slurm's commands of which some are scripts of the test's own."""
 
-    def make(sbatch: str) -> str:
+    def make(sbatch: str = 'exec "$real" "$@"', **others: str) -> str:
         folder = tmp_path / "bin"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        for name in ("squeue", "scontrol", "scancel", "sacct"):
-            (folder / name).symlink_to(shutil.which(name) or "")
-        real = shutil.which("sbatch")
-        (folder / "sbatch").write_text(f"#!/bin/sh\nreal={real}\n{sbatch}\n")
-        (folder / "sbatch").chmod(0o755)
+        scripts = {"sbatch": sbatch, "squeue": "", "scontrol": "", "scancel": "", "sacct": ""}
+        for name, script in (scripts | others).items():
+            body = script or 'exec "$real" "$@"'
+            (folder / name).write_text(f"#!/bin/sh\nreal={shutil.which(name)}\n{body}\n")
+            (folder / name).chmod(0o755)
         return str(folder)
 
     return make
@@ -43,7 +43,7 @@ NEVER_ARRIVED = 'echo "sbatch: error: Unable to contact slurm controller" >&2; e
 
 
 async def test_a_job_whose_answer_was_lost_is_found_and_not_doubled(
-    rig: SlurmRig, commands: Callable[[str], str]
+    rig: SlurmRig, commands: Callable[..., str]
 ) -> None:
     await rig.restart(bin_dir=commands(ACCEPTED_WITHOUT_ANSWER), command_timeout_s=1.0)
     order = rig.order(Work.SUCCEED)
@@ -56,7 +56,7 @@ async def test_a_job_whose_answer_was_lost_is_found_and_not_doubled(
 
 
 async def test_a_successor_finds_the_job_without_being_told_to_start_it(
-    rig: SlurmRig, commands: Callable[[str], str]
+    rig: SlurmRig, commands: Callable[..., str]
 ) -> None:
     await rig.restart(bin_dir=commands(ACCEPTED_WITHOUT_ANSWER), command_timeout_s=1.0)
     order = rig.order(Work.HANG)
@@ -70,7 +70,7 @@ async def test_a_successor_finds_the_job_without_being_told_to_start_it(
 
 
 async def test_an_order_that_never_arrived_is_handed_in_by_the_successor(
-    rig: SlurmRig, commands: Callable[[str], str]
+    rig: SlurmRig, commands: Callable[..., str]
 ) -> None:
     await rig.restart(bin_dir=commands(NEVER_ARRIVED))
     order = rig.order(Work.SUCCEED)
@@ -85,7 +85,7 @@ async def test_an_order_that_never_arrived_is_handed_in_by_the_successor(
 
 
 async def test_a_stop_without_an_answer_of_sbatch_bars_the_job(
-    rig: SlurmRig, commands: Callable[[str], str], tmp_path: Path
+    rig: SlurmRig, commands: Callable[..., str], tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
     late = f'(sleep 1; "$real" "$@"; touch {tmp_path}/late) >/dev/null 2>&1 & {NEVER_ARRIVED}'
@@ -140,7 +140,7 @@ async def test_a_refusal_says_why_and_leaves_nothing(rig: SlurmRig) -> None:
 
 
 async def test_a_refusal_after_the_agents_death_is_an_end(
-    rig: SlurmRig, commands: Callable[[str], str]
+    rig: SlurmRig, commands: Callable[..., str]
 ) -> None:
     await rig.restart(bin_dir=commands(NEVER_ARRIVED))
     order = rig.program(command=("true",), requests=Resources.of({"nvidia.com/gpu": 99_000}))
@@ -151,6 +151,30 @@ async def test_a_refusal_after_the_agents_death_is_an_end(
     assert observed.end is not None
     assert observed.end.cause is EndCause.START
     assert "not available" in observed.end.message
+
+
+HAS_ACCOUNTING = """
+[ "$*" = "show config" ] || exec "$real" "$@"
+"$real" show config | sed s,accounting_storage/none,accounting_storage/slurmdbd,
+"""
+ACCOUNTS = r"""
+id=$(echo "$@" | sed 's/.*--jobs=\([0-9]*\).*/\1/')
+printf '%s\037CANCELLED by 0\0370:15\037\037\037n0\037%s\037/\n' "$id" "$NAME"
+"""
+
+
+async def test_whoever_cancelled_is_named_where_there_is_accounting(
+    rig: SlurmRig, commands: Callable[..., str]
+) -> None:
+    order = rig.order(Work.HANG)
+    sacct = f"NAME={order.key}\n{ACCOUNTS}"
+    await rig.restart(bin_dir=commands(scontrol=HAS_ACCOUNTING, sacct=sacct))
+    await begin(rig.driver, order)
+    await until_running(rig.driver, order.key)
+    rig.testbed.call("scancel", f"--name={order.key}")
+    observed = await until_over(rig.driver, order.key)
+    assert observed.end is not None
+    assert observed.end.message == "user root cancelled the job in Slurm"
 
 
 async def test_a_job_whose_folder_is_gone_can_still_be_ended(rig: SlurmRig) -> None:

@@ -218,7 +218,7 @@ class Roster:
 
     async def _end_strays(self, jobs: Mapping[AttemptKey, Sequence[SlurmJob]]) -> None:
         """Cancel jobs of ours that must not run: doubled ones, and those of what is over."""
-        strays = []
+        strays: dict[int, SlurmAttempt] = {}
         for key, some in jobs.items():
             attempt = self._attempts.get(key)
             if attempt is None or attempt.lock.locked():
@@ -226,12 +226,13 @@ class Roster:
             for job in some:
                 if job.over or job.completing or (not attempt.over and job.id == attempt.job_id):
                     continue
-                if self._clock() - attempt.signalled_at >= _ASK_AGAIN_S or job.waiting:
-                    attempt.signalled_at = self._clock()
-                    strays.append(job.id)
+                if self._clock() - attempt.signalled_at >= _ASK_AGAIN_S:
+                    strays[job.id] = attempt
+        for attempt in strays.values():
+            attempt.signalled_at = self._clock()
         if strays:
             with contextlib.suppress(Fault, Refusal):
-                await self._slurm.cancel(strays)
+                await self._slurm.cancel(list(strays))
 
     def _open(self) -> dict[AttemptKey, Files]:
         self._layout.make()
