@@ -61,7 +61,7 @@ _HEAD: Final = re.compile(r"(?P<fit>\d+)/(?P<all>\d+) nodes are available:?\s*")
 _REASON: Final = re.compile(
     r"(?P<count>\d+) (?P<words>(?:\{[^{}]*\}|[^,{}])+?)(?=,\s*\d+ |\.?\s*$)"
 )
-_INSUFFICIENT: Final = re.compile(r"Insufficient (?P<resource>[^\s,]+?)\.?$")
+_INSUFFICIENT: Final = re.compile(r"Insufficient (?P<resource>[^\s,{}]+)")
 _TOO_MANY: Final = "Too many pods"
 _MATCHING: Final = ("taint", "affinity", "selector", "unschedulable", "topology")
 
@@ -78,7 +78,7 @@ def parse_unschedulable(message: str) -> Unschedulable | None:
     for found in _REASON.finditer(body):
         words, count = found["words"].strip(), _number(found["count"])
         reasons[words] = reasons.get(words, 0) + count
-        lacking = _INSUFFICIENT.search(words)
+        lacking = _INSUFFICIENT.fullmatch(words)
         if lacking is not None:
             short[lacking["resource"]] = short.get(lacking["resource"], 0) + count
         elif words == _TOO_MANY:
