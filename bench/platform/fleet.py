@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 
 from verderer.agent.run import AgentConfig, run_agent
+from verderer.cli.settling import settled
 from verderer.core.version import VERSION
 from verderer.drivers.contract import Order
 from verderer.drivers.fake.cluster import FakeCluster
@@ -90,7 +91,7 @@ def _monotonic_ms() -> int:
 
 def main() -> None:
     logs.configure(role="agent", format="json", level="warning")
-    raise SystemExit(uvloop.run(run(Orders(**json.loads(os.environ[VARIABLE])))))
+    raise SystemExit(uvloop.run(settled(run(Orders(**json.loads(os.environ[VARIABLE]))))))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from litestar import Litestar
 
 from tests.rig.people import Cast, Person
 from tests.usecases.world import World
+from verderer.api.agents.object_routes import objects_route
 from verderer.api.app import build_app
-from verderer.api.object_routes import objects_route
 from verderer.api.workloads import workload_handlers
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.core.model.places import log_prefix

@@ -31,15 +31,15 @@ def test_the_demo_trains_a_model_says_where_it_is_and_leaves_nothing_running(fol
     )
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout
-    assert len(re.findall(r"^train-\d +\d+ +0\.\d+ +\d\.\d{4} +0\.\d{4}$", said, re.M)) == 4
-    best = re.search(r"^Best +train-\d: (\d+\.\d)% of the test images", said, re.M)
+    assert len(re.findall(r"^train-\d +\d+ +0\.\d+ +\d\.\d{4} +0\.\d{4}$", said, re.MULTILINE)) == 4
+    best = re.search(r"^Best +train-\d: (\d+\.\d)% of the test images", said, re.MULTILINE)
     assert best
     assert float(best[1]) > 90
-    model = re.search(r"^Model +(/\S+)$", said, re.M)
+    model = re.search(r"^Model +(/\S+)$", said, re.MULTILINE)
     assert model
     assert any(path.suffix == ".pkl" for path in Path(model[1]).rglob("*"))
-    assert re.search(r"^Page +http://127\.0\.0\.1:\d+/runs/\w{13}$", said, re.M)
-    assert re.search(r"^Login +admin@localhost  \S{12,}$", said, re.M)
+    assert re.search(r"^Page +http://127\.0\.0\.1:\d+/runs/\w{13}$", said, re.MULTILINE)
+    assert re.search(r"^Login +admin@localhost  \S{12,}$", said, re.MULTILINE)
     assert f"verderer up --data-dir {data}" in said, "how to look at the page afterwards"
     left = [p.info["cmdline"] for p in psutil.process_iter(["cmdline"])]
     assert not [words for words in left if any(str(data) in word for word in words or [])]

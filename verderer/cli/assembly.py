@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+from verderer.cli.settling import settle_soon
 from verderer.core.errors import Refusal
 from verderer.objects.config import ObjectsConfig
 from verderer.settings import Settings
@@ -80,6 +81,7 @@ async def open_context(settings: Settings, *, role: str) -> AsyncIterator[Contex
         session_life=timedelta(seconds=settings.security.session_s),
     )
     await wakeups.start()
+    settle_soon()
     try:
         yield context
     finally:

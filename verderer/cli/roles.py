@@ -46,17 +46,19 @@ def agent(settings: Settings) -> None:
     Raises:
         Refusal: the cluster is not set up here.
     """
+    from verderer.cli.settling import settled
+
     if settings.agent.kind == "slurm":
         from verderer.cli.slurm_agent import run as run_slurm
 
-        raise SystemExit(_run(run_slurm(settings)))
+        raise SystemExit(_run(settled(run_slurm(settings))))
     if settings.agent.kind == "kubernetes":
         from verderer.cli.kubernetes_agent import run as run_kubernetes
 
-        raise SystemExit(_run(run_kubernetes(settings)))
+        raise SystemExit(_run(settled(run_kubernetes(settings))))
     from verderer.cli.local_agent import run
 
-    raise SystemExit(_run(run(settings)))
+    raise SystemExit(_run(settled(run(settings))))
 
 
 def migrate(settings: Settings) -> None:

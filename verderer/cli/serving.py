@@ -13,11 +13,11 @@ import uvloop
 from litestar import Litestar
 from litestar.types import ControllerRouterHandler
 
+from verderer.api.agents.object_routes import objects_route
 from verderer.api.agents.routes import ROUTES as AGENT_ROUTES
 from verderer.api.app import build_app
 from verderer.api.metrics import metrics_page
 from verderer.api.mlflow.app import mlflow_handlers
-from verderer.api.object_routes import objects_route
 from verderer.api.workloads import workload_handlers
 from verderer.cli.assembly import objects_config, open_context, secret_key
 from verderer.cli.workers import Workers, listen
