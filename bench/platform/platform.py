@@ -27,6 +27,8 @@ from verderer.store.tables import people
 from verderer.usecases.clusters import create_cluster_credential
 from verderer.usecases.context import Context
 
+_SETTLES_S = 1.5
+"""A process sets aside what it made at its start; most of its life lies behind that."""
 CLUSTERS = ("alpha", "beta", "gamma")
 PROJECT = "demo"
 _STATEMENTS = """
@@ -88,6 +90,7 @@ class Platform:
             self.start_scheduler(f"scheduler-{number}" if schedulers > 1 else "scheduler")
         if schedulers:
             await self.led()
+        await asyncio.sleep(_SETTLES_S)
 
     def start_scheduler(self, name: str = "scheduler") -> Process:
         return self.roles.start("scheduler", name)

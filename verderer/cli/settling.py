@@ -7,7 +7,7 @@ import gc
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-_AFTER_S = 2.0
+_AFTER_S = 1.0
 """By then imports, routes and first connections are made."""
 
 T = TypeVar("T")
