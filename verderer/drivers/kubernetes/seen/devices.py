@@ -102,11 +102,13 @@ def place(requests: Resources, limits: Resources, nodes: Iterable[Node]) -> Plac
     swapped: dict[str, str] = {}
     expressions: list[Mapping[str, object]] = []
     for name in requests:
-        if name.startswith(MIG) and not _counted(name, known):
-            products = _products(name.removeprefix(MIG), known)
-            if products:
-                swapped[name] = GPU
-                expressions.append(_in(PRODUCT, products))
+        if not name.startswith(MIG) or _counted(name, known):
+            continue
+        if old := _old_spelling(name, known):
+            swapped[name] = old
+        elif products := _products(name.removeprefix(MIG), known):
+            swapped[name] = GPU
+            expressions.append(_in(PRODUCT, products))
     if requests.get(GPU):
         sliced = _all_sliced(known)
         if sliced:
@@ -138,6 +140,12 @@ def _swapped(amounts: Resources, names: Mapping[str, str]) -> Resources:
 
 def _counted(resource: str, nodes: Sequence[Node]) -> bool:
     return any(resource in (node.status.allocatable or {}) for node in nodes)
+
+
+def _old_spelling(resource: str, nodes: Sequence[Node]) -> str:
+    """The name under which nodes count `resource`, when that is not its own; or empty."""
+    counted = {name for node in nodes for name in node.status.allocatable or {}}
+    return min((name for name in counted if canonical(name) == resource), default="")
 
 
 def _products(profile: str, nodes: Sequence[Node]) -> list[str]:
