@@ -10,10 +10,13 @@ from litestar import Request, Response, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import Body, HeaderParameter, JSONBody
+from litestar.types import Scope
 
-from verderer.api.auth import ActorArg, ContextArg
+from verderer.api.auth import ActorArg, ContextArg, actor_of
+from verderer.api.credentials import one_header
 from verderer.api.errors import translate
 from verderer.api.runs.found import RunArg, no_such_run, the_run
+from verderer.api.wire_route import Reply, WireRoute, answered_by
 from verderer.core.access import Action
 from verderer.core.errors import Invalid, Problem
 from verderer.store.views.runs import get_run
@@ -37,6 +40,7 @@ KeyArg = Annotated[
         required=False,
     ),
 ]
+_KEY_HEADER = b"idempotency-key"
 _HELLO = "metadata: {name: hello}\nsteps:\n  - name: greet\n    command: [echo, hello]\n"
 _ONE = Example(
     summary="One step",
@@ -53,6 +57,18 @@ _MANY = Example(
 _KNOWN = {200: ResponseSpec(wire.SubmittedRun, description="The idempotency key was known.")}
 
 
+class _Submit(WireRoute[wire.NewRun, wire.SubmittedRun]):
+    """Does what `submit` describes: the hottest request that people's programs make."""
+
+    async def reply(self, scope: Scope, document: wire.NewRun) -> Reply[wire.SubmittedRun]:
+        state = scope["litestar_app"].state
+        submission = _submission(document, one_header(scope["headers"], _KEY_HEADER) or None)
+        made = await state.submitter.submit(actor_of(scope), submission)
+        shown = _show(state.context.public_url, made)
+        place = (b"location", f"/api/v1/runs/{made.id}".encode())
+        return Reply(shown, 201 if made.created else 200, (place,))
+
+
 @post(
     "/runs",
     opt={"action": Action.RUN_SUBMIT},
@@ -60,6 +76,7 @@ _KNOWN = {200: ResponseSpec(wire.SubmittedRun, description="The idempotency key 
     summary="Submit a run",
     responses=_KNOWN,
     request_max_body_size=MAX_ONE,
+    middleware=[answered_by(_Submit(wire.NewRun, limit=MAX_ONE))],
 )
 async def submit(
     request: HttpRequest,
@@ -73,13 +90,17 @@ async def submit(
     422 `invalid` lists every problem of the document with its line and column; 409 `conflict`
     when the key was used for something else.
     """
-    submission = Submission(
+    submission = _submission(data, idempotency_key)
+    return _answer(context.public_url, await _submitter(request).submit(actor, submission))
+
+
+def _submission(data: wire.NewRun, key: str | None) -> Submission:
+    return Submission(
         document=data.pipeline.encode(),
         parameters=values_of(data.parameters),
         project=data.project,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
     )
-    return _answer(context.public_url, await _submitter(request).submit(actor, submission))
 
 
 @post(
