@@ -130,8 +130,10 @@ def test_what_is_on_record_is_not_written_again() -> None:
 
 def test_a_changed_message_alone_is_written_now_and_then() -> None:
     view = View(had_job=True, job=job(), pods=[unscheduled("0/9 nodes are available: 9 x.")])
-    known = {"phase": "Starting", "jobUid": "job-1", "message": "0/8"}
+    known = {"phase": "Starting", "jobUid": "job-1", "reason": "nodes", "message": "0/8"}
     assert decided(view, status=known, noted_s=3).status is None
     written = decided(view, status=known, noted_s=11).status
     assert written is not None
     assert written["message"].startswith("0/9")
+    other = {**known, "reason": "image"}
+    assert decided(view, status=other, noted_s=3).status is not None

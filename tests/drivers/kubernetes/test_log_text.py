@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_bytes_may_be_cut_anywhere(lines: list[tuple[int, bytes]], cuts: list[in
     text = stamped(lines)
     edges = sorted({0, len(text), *(c for c in cuts if c < len(text))})
     at = Position(Marks(), 0)
-    pieces = [p for a, b in zip(edges, edges[1:], strict=False) for p in at.feed(text[a:b])]
+    pieces = [p for a, b in itertools.pairwise(edges) for p in at.feed(text[a:b])]
     assert taken(pieces) == b"".join(line + b"\n" for _, line in lines)
     offset = 0
     for piece in pieces:

@@ -25,6 +25,7 @@ from verderer.drivers.kubernetes.roster import Tracked
 from verderer.drivers.kubernetes.seen.sights import Named
 from verderer.drivers.kubernetes.terms import Terms
 from verderer.drivers.kubernetes.views import Views
+from verderer.drivers.kubernetes.watching import SILENCE_S
 
 
 class KubernetesDriver:
@@ -41,8 +42,11 @@ class KubernetesDriver:
         terms: Terms | None = None,
         *,
         state_dir: Path | None = None,
+        silence_s: float = SILENCE_S,
     ) -> None:
         """Talks to nobody yet. `state_dir` keeps places in logs over restarts.
+
+        A watch that says nothing for `silence_s` seconds, not even a bookmark, is opened again.
 
         Raises:
             Invalid: the connection's certificates cannot be used.
@@ -50,7 +54,7 @@ class KubernetesDriver:
         self._terms = terms or Terms()
         self._api = Api(connection, writes_per_s=self._terms.writes_per_s)
         self._keeper = Keeper(self._api, self._terms)
-        self._views = Views(self._api, self._terms.namespace, self._touched)
+        self._views = Views(self._api, self._terms.namespace, self._touched, silence_s=silence_s)
         namespaces = Namespaces(self._api, self._terms)
         self._launching = Launching(self._api, self._terms, self._views, namespaces)
         self._logs = Logs(self._api, state_dir / "log-marks" if state_dir is not None else None)

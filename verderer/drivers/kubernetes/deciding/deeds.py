@@ -5,7 +5,7 @@ Every deed may be decided again before its effect is seen: each is harmless when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -135,13 +135,16 @@ def _changes(case: Case) -> dict[str, Any] | None:
     if case.waits is not None:
         words = {"reason": case.waits.code.value, "message": case.waits.message[:2_000]}
     changed = {name: text for name, text in new.items() if told.get(name) != text}
-    if changed or (
-        words != {"reason": known.reason, "message": known.message}
-        and case.noted_s >= NOTE_EVERY_S
-        and case.waits is not None
-    ):
+    if changed or (case.waits is not None and _worth_saying(case, words)):
         return {**changed, **words}
     return None
+
+
+def _worth_saying(case: Case, words: Mapping[str, str]) -> bool:
+    known = case.intention.status
+    if words["reason"] != known.reason:
+        return True
+    return words["message"] != known.message and case.noted_s >= NOTE_EVERY_S
 
 
 def _progress(case: Case) -> dict[str, Any]:
