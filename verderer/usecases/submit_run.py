@@ -216,7 +216,7 @@ class Submitter:
 
     async def _commit(self, batch: Sequence[_Ready]) -> list[Submitted | Exception]:
         try:
-            return await self._commit_together(batch)
+            return await self._commit_together(self._apart(batch))
         except Fault:
             raise
         except VerdererError as e:
@@ -256,8 +256,21 @@ class Submitter:
                 answers[i] = answer
         return [answer for answer in answers if answer is not None]
 
+    def _apart(self, batch: Sequence[_Ready]) -> Sequence[_Ready]:
+        """The same with a number for each run: of a thousand in one millisecond, two share one in
+        every eighth batch."""
+        taken: set[int] = set()
+        apart = []
+        for one in batch:
+            ready = one
+            while ready.run.id in taken:
+                ready = self._renumber(ready)
+            taken.add(ready.run.id)
+            apart.append(ready)
+        return apart
+
     def _renumber(self, ready: _Ready) -> _Ready:
-        """Two runs of one millisecond drew the same number, which happens once in a few million."""
+        """Another number of the same millisecond, for a run whose own is taken."""
         return replace(
             ready, run=replace(ready.run, id=ready.run.id ^ (self._ctx.chance() & 0x3FFFFF))
         )
