@@ -14,6 +14,7 @@ from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.calls.api import Api
 from verderer.drivers.kubernetes.intention import Intention
 from verderer.drivers.kubernetes.roster import Roster, Tracked
+from verderer.drivers.kubernetes.seen.nodes import trimmed
 from verderer.drivers.kubernetes.seen.occupancy import Occupancy, Taken
 from verderer.drivers.kubernetes.seen.sights import AnyPod, Event, Job, Node, Pod
 from verderer.drivers.kubernetes.watching import SILENCE_S, Subject, Watched
@@ -66,7 +67,14 @@ class Views:
             _whole("events of Jobs", "/api/v1/events", Event, roster.event_changed, _REFUSALS)
         )
         self.nodes: Watched[Node, Node] = watched(
-            _whole("nodes", "/api/v1/nodes", Node, self._node_changed)
+            Subject(
+                name="nodes",
+                path="/api/v1/nodes",
+                kind=Node,
+                identity=_uid,
+                keep=trimmed,
+                changed=self._node_changed,
+            )
         )
         self.others: Watched[AnyPod, Taken] = watched(
             Subject(

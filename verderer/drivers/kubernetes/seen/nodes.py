@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from verderer.core.model.resources import CPU, MEMORY, Resources, format_quantity
 from verderer.drivers.contract import NodeFacts
 from verderer.drivers.kubernetes.seen import devices, quantities
-from verderer.drivers.kubernetes.seen.sights import AnyPod, Node, holds
+from verderer.drivers.kubernetes.seen.sights import AnyPod, Condition, Node, condition, holds
 
 ACCELERATOR: Final = "verderer.dev/accelerator"
 MISSING_DEVICES: Final = "verderer.dev/missing-devices"
@@ -25,6 +28,7 @@ _KEPT: Final = frozenset(
         "topology.kubernetes.io/zone",
         "accelerator",
         "accelerator/huawei-npu",
+        "host-arch/huawei-npu",
         "servertype",
     }
 )
@@ -76,6 +80,24 @@ def usage(pod: AnyPod) -> Resources:
     return Resources.of(_sum(total, quantities.asked([pod.spec.overhead or {}])))
 
 
+def trimmed(node: Node) -> Node:
+    """What is kept of a node: labels that matter and conditions that decide."""
+    labels = {
+        sys.intern(n): sys.intern(t) for n, t in (node.metadata.labels or {}).items() if _matters(n)
+    }
+    ready = condition(node.status.conditions, "Ready")
+    amounts = {sys.intern(n): sys.intern(t) for n, t in (node.status.allocatable or {}).items()}
+    capacity = {sys.intern(n): sys.intern(t) for n, t in (node.status.capacity or {}).items()}
+    status = msgspec.structs.replace(
+        node.status,
+        allocatable=amounts,
+        capacity=amounts if capacity == amounts else capacity,
+        conditions=[Condition(type=ready.type, status=ready.status)] if ready else None,
+    )
+    metadata = msgspec.structs.replace(node.metadata, labels=_shared(labels))
+    return msgspec.structs.replace(node, metadata=metadata, status=status)
+
+
 def facts(node: Node, taken: Mapping[Resources, int]) -> NodeFacts:
     """The node as we may use it. `taken`: how many pods of others hold how much there."""
     labels = node.metadata.labels or {}
@@ -104,11 +126,7 @@ def is_ready(node: Node) -> bool:
 
 
 def _labels(node: Node, labels: Mapping[str, str], used: Mapping[str, int]) -> dict[str, str]:
-    kept = {
-        name: text
-        for name, text in labels.items()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
-    }
+    kept = {name: text for name, text in labels.items() if _matters(name)}
     product = next((labels[name] for name in _NAMES if labels.get(name)), "")
     if product:
         kept[ACCELERATOR] = product
@@ -123,6 +141,15 @@ def _labels(node: Node, labels: Mapping[str, str], used: Mapping[str, int]) -> d
             for name, value in sorted(counted.items())
         )
     return kept
+
+
+def _shared(texts: Mapping[str, str] | None) -> dict[str, str]:
+    """Equal texts of a thousand nodes are kept once."""
+    return {sys.intern(name): sys.intern(text) for name, text in (texts or {}).items()}
+
+
+def _matters(label: str) -> bool:
+    return label in _KEPT or label.startswith(_KEPT_PREFIXES)
 
 
 def inventory(nodes: Iterable[Node]) -> dict[str, str]:

@@ -163,8 +163,18 @@ class NodeStatus(Seen, frozen=True):
     conditions: list[Condition] | None = None
 
 
+class NodeMeta(Seen, frozen=True):
+    """Without annotations, of which nodes have many."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+
+
 class Node(Seen, frozen=True):
-    metadata: Meta = Meta()
+    metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
