@@ -60,6 +60,7 @@ testbed: ## real peers for the tests: a browser, an S3 server, Kubernetes, Slurm
 	-testbeds/browser.sh
 	-testbeds/s3.sh
 	-testbeds/kubernetes/build.sh
+	-testbeds/kubernetes/helm.sh
 	-testbeds/slurm/install.sh
 
 demo: $(DEMO) ## start the platform and train a model with it
