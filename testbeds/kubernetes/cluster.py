@@ -175,7 +175,7 @@ class Cluster:
         """Server-side apply of one object, as kubectl does it."""
         return self.call(
             "PATCH",
-            f"{path}?fieldManager=testbed&force=true",
+            f"{path}{'&' if '?' in path else '?'}fieldManager=testbed&force=true",
             document,
             kind="application/apply-patch+yaml",
         )
