@@ -57,12 +57,16 @@ _LOCK = """
     SELECT id, project_id, name, state::text, document, parameters, steps, open, failed
       FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
 """
+# CASE keeps the planner from guessing, as in `steps.py`.
 _BEGIN = """
-    UPDATE runs SET state = 'running', started_at = coalesce(started_at, now())
-     WHERE id IN (SELECT id FROM runs WHERE id = ANY($1) AND state = 'queued'
-                   ORDER BY id FOR NO KEY UPDATE)
-       AND state = 'queued'
- RETURNING id, project_id
+    WITH held AS MATERIALIZED (
+        SELECT id FROM runs
+         WHERE id = ANY($1) AND CASE WHEN state = 'queued' THEN true END
+         ORDER BY id FOR NO KEY UPDATE)
+    UPDATE runs AS r SET state = 'running', started_at = coalesce(r.started_at, now())
+      FROM held
+     WHERE r.id = held.id
+ RETURNING r.id, r.project_id
 """
 _SETTLE = """
     UPDATE runs AS r
