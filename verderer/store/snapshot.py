@@ -1,7 +1,7 @@
 """What placement decides on, kept resident and advanced by what changed.
 
-A waiting step costs 24 bytes here: steps of one shape in one project stand in a lane of three
-integer arrays. What left the queue is not looked for: a stale entry is found out when a plan that
+A waiting step costs 16 bytes here: steps of one shape in one project stand in a lane of two arrays
+of numbers. What left the queue is not looked for: a stale entry is found out when a plan that
 names it is applied, and dropped then.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
 
 from verderer.core.model.cluster import ClusterKind, Place, Room
 from verderer.core.placement import LaneKey, Shape
@@ -54,6 +56,16 @@ class ResidentLane:
             self._head = 0
 
 
+class _Later(NamedTuple):
+    """A step that pauses until `at`; ordered by that."""
+
+    at: float
+    step: int
+    lane: LaneKey
+    priority: int
+    ready_s: float
+
+
 class Snapshot:
     """One process's resident view; not safe to share between tasks."""
 
@@ -63,7 +75,7 @@ class Snapshot:
         self._shapes: dict[int, Shape] = {}
         self._since_xid = 0
         self._recent: dict[int, int] = {}
-        self._later: list[tuple[float, int, Entry]] = []
+        self._later: list[_Later] = []
 
     def __len__(self) -> int:
         """Steps that may be placed now, stale entries included."""
@@ -74,18 +86,49 @@ class Snapshot:
 
         `now` is in seconds of a clock that never jumps, the same as for `wake_later`.
         """
-        entries, horizon = await queue.since(tx, self._since_xid)
-        fresh = [e for e in entries if self._recent.get(e.step) != e.xid]
-        await self._learn_shapes(tx, fresh)
-        for entry in fresh:
-            if entry.due_in_s is None:
-                self._queue(entry)
-            else:
-                heapq.heappush(self._later, (now + entry.due_in_s, entry.step, entry))
+        horizon = await queue.horizon(tx)
+        # At first nothing was seen before, so only what will be read again has to be known.
+        known_from = 0 if self._since_xid else horizon
+        pages = queue.since(tx, self._since_xid, known_from=known_from)
+        recent: dict[int, int] = {}
+        fresh = 0
+        try:
+            async with aclosing(pages):
+                async for page in pages:
+                    await self._learn_shapes(tx, page)
+                    fresh += self._take_in(page, now, horizon, recent)
+        except BaseException:
+            self._forget()  # half of it taken in: begin anew
+            raise
         self._since_xid = horizon
-        # Only rows at or above the horizon will be read again.
-        self._recent = {e.step: e.xid for e in entries if e.xid >= horizon}
-        return len(fresh)
+        self._recent = recent
+        return fresh
+
+    def _take_in(
+        self, page: Sequence[Entry], now: float, horizon: int, recent: dict[int, int]
+    ) -> int:
+        """Queue what is new of a page; only rows at or above `horizon` will be read again."""
+        fresh = 0
+        for row in page:
+            step, project, shape, priority, due_in_s, ready_s, xid = row
+            if xid is not None:
+                if xid >= horizon:
+                    recent[step] = xid
+                if self._recent.get(step) == xid:
+                    continue
+            fresh += 1
+            if due_in_s is None:
+                self._queue((project, shape), step, priority, ready_s)
+            else:
+                later = _Later(now + due_in_s, step, (project, shape), priority, ready_s)
+                heapq.heappush(self._later, later)
+        return fresh
+
+    def _forget(self) -> None:
+        self.lanes.clear()
+        self._since_xid = 0
+        self._recent = {}
+        self._later = []
 
     async def look_around(self, tx: Tx) -> None:
         """Read the clusters: a row each, with what they have free."""
@@ -103,24 +146,24 @@ class Snapshot:
 
     def wake_later(self, now: float) -> float | None:
         """Queue what has paused long enough; return when the next one is due."""
-        while self._later and self._later[0][0] <= now:
-            self._queue(heapq.heappop(self._later)[2])
-        return self._later[0][0] if self._later else None
+        while self._later and self._later[0].at <= now:
+            due = heapq.heappop(self._later)
+            self._queue(due.lane, due.step, due.priority, due.ready_s)
+        return self._later[0].at if self._later else None
 
     def put_back(self, lane: LaneKey, steps: Iterable[int], since: float) -> None:
         """Steps that could not be written after all wait again, at the end of their lane."""
         for step in steps:
             self.lanes[lane].append(step, since)
 
-    def _queue(self, entry: Entry) -> None:
-        key = (entry.project, entry.shape)
+    def _queue(self, key: LaneKey, step: int, priority: int, ready_s: float) -> None:
         lane = self.lanes.get(key)
         if lane is None:
-            lane = self.lanes[key] = ResidentLane(self._shapes[entry.shape], entry.priority)
-        lane.append(entry.step, entry.ready_at.timestamp())
+            lane = self.lanes[key] = ResidentLane(self._shapes[key[1]], priority)
+        lane.append(step, ready_s)
 
-    async def _learn_shapes(self, tx: Tx, entries: Iterable[Entry]) -> None:
-        missing = {e.shape for e in entries} - self._shapes.keys()
+    async def _learn_shapes(self, tx: Tx, page: Iterable[Entry]) -> None:
+        missing = {row[2] for row in page} - self._shapes.keys()
         if missing:
             for shape, (requests, nodes) in (
                 await documents.read_shapes(tx, sorted(missing))

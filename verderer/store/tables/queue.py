@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import NamedTuple
 
 from verderer.store.database import Tx, columns
 
@@ -18,11 +19,15 @@ _ADD = """
 """
 _COPIED = ("step_id", "run_id", "project_id", "shape_id")
 _DROP_RUN = "DELETE FROM queue WHERE run_id = $1"
+# Rows of one transaction come in the order in which it wrote them.
 _SINCE = """
-    SELECT step_id, run_id, project_id, shape_id, priority,
-           extract(epoch FROM not_before - now())::float8 AS due_in_s, ready_at, xid
-      FROM queue WHERE xid >= $1 ORDER BY xid, step_id
+    SELECT step_id, project_id, shape_id, priority,
+           extract(epoch FROM not_before - now())::float8 AS due_in_s,
+           extract(epoch FROM ready_at)::float8 AS ready_s,
+           CASE WHEN xid >= $2 THEN xid::text::bigint END AS xid
+      FROM queue WHERE xid >= $1 ORDER BY xid
 """
+_PAGE = 20_000
 _STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"
 _HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon"
 
@@ -61,27 +66,41 @@ async def still_there(tx: Tx, steps: Sequence[int]) -> list[int]:
     return [row["step_id"] for row in await tx.fetch(_STILL, steps)]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A queued step as its reader sees it."""
 
     step: int
-    run: int
     project: int
     shape: int
     priority: int
     due_in_s: float | None
     """Seconds, by the database's clock, until it may be placed; None: at once."""
-    ready_at: datetime
-    xid: int
+    ready_s: float
+    """Unix time at which it became ready."""
+    xid: int | None
+    """The transaction that wrote it; None where nobody will have to know it again."""
 
 
-async def since(tx: Tx, xid: int) -> tuple[list[Entry], int]:
-    """Rows written by transaction `xid` or later, and where to ask from next time.
+async def horizon(tx: Tx) -> int:
+    """Every transaction below had ended when this was asked.
 
-    Every transaction below the returned horizon had ended when the rows were read, so nothing is
-    ever missed; rows at or above it will be given again.
+    Rows below it are there to be seen from now on; those at or above it are to be asked for again.
     """
-    horizon: int = await tx.fetchval(_HORIZON)
-    rows = await tx.fetch(_SINCE, xid)
-    return [Entry(*row.values()) for row in rows], horizon
+    found: int = await tx.fetchval(_HORIZON)
+    return found
+
+
+async def since(tx: Tx, xid: int, *, known_from: int) -> AsyncGenerator[Sequence[Entry], None]:
+    """Rows written by transaction `xid` or later, in the order of transactions, in pages.
+
+    Each row is as a tuple of the fields of `Entry`; transactions below `known_from` are left out
+    of it. From 0 on it is the whole queue, which is never held in memory at once: close the
+    iterator, or the transaction that reads it stays open.
+    """
+    if xid:
+        yield await tx.fetch(_SINCE, xid, known_from)
+        return
+    async with tx.transaction(readonly=True):
+        cursor = await tx.cursor(_SINCE, xid, known_from)
+        while page := await cursor.fetch(_PAGE):
+            yield page
