@@ -50,7 +50,8 @@ async def test_people_can_see_what_the_cluster_owes(kube: KubernetesRig) -> None
     key = await begin(kube.driver, kube.order(Work.HANG))
     await until_running(kube.driver, key)
     await eventually(
-        lambda: kube.intention(key)["status"]["phase"] == "Running", "the phase is written"
+        lambda: kube.intention(key).get("status", {}).get("phase") == "Running",
+        "the phase is written",
     )
     ours = kube.intention(key)
     assert ours["spec"]["runName"] == "night"

@@ -38,6 +38,7 @@ def decided(view: View, **fields: Any) -> Deeds:
             "verdict": verdict,
             "waits": waits,
             "waited_s": 0.0,
+            "age_s": 60.0,
             "noted_s": 0.0,
             "hurried": frozenset(),
             "now_ms": NOW,
@@ -126,6 +127,14 @@ def test_what_is_on_record_is_not_written_again() -> None:
         "startedAt": "2026-12-01T10:00:00.000Z",
     }
     assert decided(view, status=known).status is None
+
+
+def test_what_has_just_begun_is_written_about_a_little_later() -> None:
+    view = View(had_job=True, job=job(), pods=[running()])
+    deeds = decided(view, age_s=0.25)
+    assert (deeds.status, deeds.look_again_s) == (None, 0.75)
+    over = View(had_job=True, job=job(), pods=[ended(0)])
+    assert decided(over, age_s=0.25).status is not None
 
 
 def test_a_changed_message_alone_is_written_now_and_then() -> None:

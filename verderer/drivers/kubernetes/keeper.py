@@ -111,6 +111,7 @@ class Keeper:
             verdict=tracked.judged(),
             waits=waits,
             waited_s=now - tracked.waits_since,
+            age_s=now - tracked.since,
             noted_s=now - tracked.noted_at,
             hurried=frozenset(tracked.hurried),
             now_ms=time.time_ns() // 1_000_000,

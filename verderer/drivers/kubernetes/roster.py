@@ -39,6 +39,8 @@ class Tracked:
     """UIDs of pods that have been told to end."""
     waits: Waiting | None = None
     waits_since: float = 0.0
+    since: float = field(default_factory=time.monotonic)
+    """Monotonic seconds when this life of the agent first heard of it."""
     noted_at: float = 0.0
     """Monotonic seconds of the last status written."""
     verdict: Verdict | None = None
@@ -154,14 +156,8 @@ def _observed(key: AttemptKey, intention: Intention, verdict: Verdict, pending: 
 class Roster:
     """All attempts, fed by the watches; tells who is affected by what it hears."""
 
-    def __init__(
-        self,
-        on_change: Callable[[Tracked], None],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, on_change: Callable[[Tracked], None]) -> None:
         self.attempts: dict[AttemptKey, Tracked] = {}
-        self.clock = clock
         self._on_change = on_change
 
     def get(self, key: AttemptKey) -> Tracked | None:

@@ -21,7 +21,7 @@ import structlog
 
 from verderer.core.errors import Fault, VerdererError
 from verderer.drivers.kubernetes.calls.api import Api
-from verderer.drivers.kubernetes.calls.errors import Gone, answered
+from verderer.drivers.kubernetes.calls.errors import Gone, Silence, answered
 from verderer.drivers.kubernetes.seen.sights import Happening, Page, Versioned
 
 log = structlog.get_logger("verderer.kubernetes")
@@ -104,6 +104,9 @@ class Watched(Generic[S, K]):
                 self._well()
             except Gone:
                 self._version = ""
+            except Silence:
+                # Some kinds of objects bring no bookmarks: opened again from the same version.
+                log.debug("a silent watch is opened again", of=self._subject.name)
             except VerdererError as error:
                 self._note(error)
                 wait = max(pause, getattr(error, "retry_after_s", 0.0) if pause > 1.0 else 0.0)

@@ -14,7 +14,7 @@ from verderer.core.errors import Fault, NotFound, VerdererError
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.calls.bucket import TokenBucket
 from verderer.drivers.kubernetes.calls.connection import CONNECT_S, Connection
-from verderer.drivers.kubernetes.calls.errors import answered, unreachable
+from verderer.drivers.kubernetes.calls.errors import Silence, answered, unreachable
 
 T = TypeVar("T")
 Params = Mapping[str, str]
@@ -115,7 +115,12 @@ class Api:
     async def stream(
         self, path: str, params: Params, *, silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes of a long answer as they come; `Fault` after `silence_s` without any."""
+        """The bytes of a long answer as they come; `Silence` after `silence_s` without any.
+
+        Raises:
+            Refusal: `NotFound`, or no right to.
+            Fault: no answer, or a broken one.
+        """
         timeout = httpx2.Timeout(silence_s, connect=CONNECT_S, pool=None)
         request = self._streams.build_request("GET", path, params=params, timeout=timeout)
         try:
@@ -173,6 +178,8 @@ async def _translated(response: httpx2.Response) -> AsyncIterator[bytes]:
     try:
         async for data in response.aiter_bytes():
             yield data
+    except httpx2.ReadTimeout as error:
+        raise Silence("nothing came for a while") from error
     except httpx2.HTTPError as error:
         raise unreachable(error) from error
 

@@ -44,6 +44,12 @@ class Gone(Fault):
     code = "gone"
 
 
+class Silence(Fault):
+    """A long answer has brought nothing for a while: whether anybody is there is not known."""
+
+    code = "silence"
+
+
 def answered(code: int, body: bytes, *, retry_after: str = "") -> VerdererError:
     """The error behind an answer with status `code` of 400 or more."""
     status = _status(code, body)

@@ -18,6 +18,9 @@ from verderer.drivers.kubernetes.seen.clocks import rfc3339
 from verderer.drivers.kubernetes.seen.sights import Pod, holds
 from verderer.drivers.kubernetes.terms import Terms
 
+SETTLE_S: Final = 1.0
+"""What is younger is not written about unless it has ended: most steps that are over within a
+second then cost one write, and a burst of starts is not slowed by telling how each begins."""
 NOTE_EVERY_S: Final = 10.0
 """A changed message alone is not written more often."""
 _NEVER: Final = ("violates PodSecurity", "denied the request")
@@ -33,6 +36,8 @@ class Case:
     waits: Waiting | None
     waited_s: float
     """For so long it has waited for the same kind of thing."""
+    age_s: float
+    """Since this life of the agent first saw it."""
     noted_s: float
     """Since its status was last written."""
     hurried: frozenset[str]
@@ -74,11 +79,12 @@ def due(case: Case, terms: Terms) -> Deeds:
             status=_changes(case),
         )
     stop, later = _overdue(case, terms)
+    young = SETTLE_S - case.age_s
     return Deeds(
         stop=stop,
         make_job=stop is None and not view.had_job,
-        status=_changes(case),
-        look_again_s=later,
+        status=_changes(case) if young <= 0 else None,
+        look_again_s=later if young <= 0 else min(young, later if later is not None else young),
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from verderer.core.errors import Fault, Invalid, NotFound
+from verderer.core.errors import Invalid, NotFound
 from verderer.core.model.attempt import AttemptKey
 from verderer.drivers.contract import LogPiece
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.calls.api import Api
+from verderer.drivers.kubernetes.calls.errors import Silence
 from verderer.drivers.kubernetes.deciding.ending import rank, started_ms
 from verderer.drivers.kubernetes.logs.marks import Marks
 from verderer.drivers.kubernetes.logs.position import Position
@@ -140,10 +141,8 @@ def _result(done: asyncio.Task[bytes]) -> bytes:
     """The next bytes; none at the end, or when a followed log has been silent for too long."""
     try:
         return done.result()
-    except Fault as fault:
-        if "in time" in fault.message:
-            return b""
-        raise
+    except Silence:
+        return b""
 
 
 async def _next(stream: AsyncIterator[bytes]) -> bytes:
