@@ -62,14 +62,18 @@ _STOP = """
        AND a.state IN ('assigned', 'starting', 'running')
  RETURNING s.idx, a.number, a.cluster_id
 """
+# Whole revisions, so that whoever has some of a revision has all of it.
 _DESIRED = """
-    WITH c AS (SELECT revision FROM clusters WHERE id = $1)
+    WITH c AS (SELECT revision FROM clusters WHERE id = $1),
+    wanted AS (
+        SELECT step_id, number, state, revision FROM attempts
+         WHERE cluster_id = $1 AND revision > $2
+           AND state IN ('assigned', 'starting', 'running', 'stopping')
+         ORDER BY revision FETCH FIRST $3 ROWS WITH TIES)
     SELECT c.revision AS now, a.revision, a.number, a.state::text, s.run_id, s.idx, s.name,
            s.template, s.matrix, r.name AS run_name, r.document, r.parameters, r.project_id,
            p.name AS project
-      FROM c LEFT JOIN attempts AS a
-             ON a.cluster_id = $1 AND a.revision > $2
-       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+      FROM c LEFT JOIN wanted AS a ON true
       LEFT JOIN steps AS s ON s.id = a.step_id
       LEFT JOIN runs AS r ON r.id = s.run_id
       LEFT JOIN projects AS p ON p.id = r.project_id
@@ -170,10 +174,14 @@ async def stop_run(tx: Tx, run: int) -> list[Row]:
     return list(await tx.fetch(_STOP, run))
 
 
-async def desired(tx: Tx, cluster: int, since: int) -> tuple[int, list[Row]]:
-    """The cluster's revision, and its live attempts that changed after revision `since`."""
-    rows = await tx.fetch(_DESIRED, cluster, since)
-    return rows[0]["now"], [row for row in rows if row["number"] is not None]
+async def desired(tx: Tx, cluster: int, since: int, *, most: int) -> tuple[int, list[Row]]:
+    """The cluster's live attempts that changed after revision `since`, and up to which they go.
+
+    About `most` of them, the oldest revisions first and each revision whole.
+    """
+    rows = await tx.fetch(_DESIRED, cluster, since, most)
+    found = [row for row in rows if row["number"] is not None]
+    return found[-1]["revision"] if len(found) >= most else rows[0]["now"], found
 
 
 async def given_to(

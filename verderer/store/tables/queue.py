@@ -24,8 +24,8 @@ _SINCE = """
     SELECT step_id, project_id, shape_id, priority,
            extract(epoch FROM not_before - now())::float8 AS due_in_s,
            extract(epoch FROM ready_at)::float8 AS ready_s,
-           CASE WHEN xid >= $2 THEN xid::text::bigint END AS xid
-      FROM queue WHERE xid >= $1 ORDER BY xid
+           CASE WHEN q.xid >= $2 THEN q.xid::text::bigint END AS known_xid
+      FROM queue AS q WHERE q.xid >= $1 ORDER BY q.xid
 """
 _PAGE = 20_000
 _STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"

@@ -74,24 +74,12 @@ async def hand_out(ctx: Context, actor: Actor, *, epoch: int, since: int) -> Ord
     async with ctx.db.reading() as tx:
         if not await clusters.holds_epoch(tx, actor.id, epoch):
             raise Conflict("another agent speaks for this cluster now", code="stale_epoch")
-        now, rows = await attempts.desired(tx, actor.id, since)
-        revision, rows = _cut(now, rows)
+        revision, rows = await attempts.desired(tx, actor.id, since, most=MOST)
         starting = [row for row in rows if row["state"] != AttemptState.STOPPING]
         made = await _inputs(ctx, tx, starting)
         orders = [await _order(ctx, tx, row, made) for row in rows]
     # A part of everything is not everything: the agent must not stop what comes later.
-    return Orders(revision, since == 0 and revision == now, orders)
-
-
-def _cut(now: int, rows: list[Row]) -> tuple[int, list[Row]]:
-    """Take whole revisions, at least one, and say up to which they go."""
-    if len(rows) <= MOST:
-        return now, rows
-    last = rows[MOST]["revision"]
-    taken = [row for row in rows if row["revision"] < last]
-    if not taken:
-        taken = [row for row in rows if row["revision"] == last]
-    return taken[-1]["revision"], taken
+    return Orders(revision, since == 0 and len(rows) < MOST, orders)
 
 
 _Made = Mapping[tuple[int, int, str], str]
