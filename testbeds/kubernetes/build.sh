@@ -19,16 +19,16 @@ GOFLAGS="-mod=readonly -buildvcs=false"
 CGO_ENABLED=0
 export GOTOOLCHAIN GOFLAGS CGO_ENABLED
 
-key="$(cat "$here/kube/go.mod" "$here/kube/go.sum" "$here/kube/main.go" "$0" | sha256sum | cut -c1-16) $(go env GOVERSION)"
+key="$(cat "$here/kube/go.mod" "$here/kube/go.sum" "$here/kube/main.go" | sha256sum | cut -c1-16) $version $kwok $(go env GOVERSION)"
 if [ ! -x "$bin/kube" ] || [ ! -x "$bin/kwok" ] || [ "$(cat "$bin/kube.key" 2>/dev/null)" != "$key" ]; then
     echo "testbed: building Kubernetes $version and KWOK $kwok; eight minutes the first time" >&2
     git="-X k8s.io/component-base/version.gitVersion=v$version"
     git="$git -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
     git="$git -X k8s.io/client-go/pkg/version.gitVersion=v$version"
-    if (cd "$here/kube" && nice -n 19 go build -p "${VERDERER_GO_PARALLEL:-1}" -trimpath \
+    if (cd "$here/kube" && nice -n 19 go build -p "${VERDERER_GO_PARALLEL:-2}" -trimpath \
             -ldflags "-s -w $git" -o "$bin/kube.new" .) &&
         (cd / && GOFLAGS=-buildvcs=false GOBIN="$bin" nice -n 19 go install \
-            -p "${VERDERER_GO_PARALLEL:-1}" -trimpath -ldflags "-s -w" \
+            -p "${VERDERER_GO_PARALLEL:-2}" -trimpath -ldflags "-s -w" \
             "sigs.k8s.io/kwok/cmd/kwok@$kwok"); then
         mv "$bin/kube.new" "$bin/kube"
         echo "$key" >"$bin/kube.key"

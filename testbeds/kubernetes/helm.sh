@@ -9,5 +9,5 @@ if ! command -v go >/dev/null 2>&1; then
 fi
 mkdir -p "$bin"
 GOFLAGS=-buildvcs=false GOTOOLCHAIN=local GOBIN="$bin" nice -n 19 go install \
-    -p "${VERDERER_GO_PARALLEL:-1}" -trimpath -ldflags "-s -w" helm.sh/helm/v3/cmd/helm@v3.22.0 ||
+    -p "${VERDERER_GO_PARALLEL:-2}" -trimpath -ldflags "-s -w" helm.sh/helm/v3/cmd/helm@v3.22.0 ||
     echo "testbed: Helm could not be built: charts are NOT TESTED" >&2

@@ -190,14 +190,17 @@ class Launching:
     async def _kueue(self) -> str:
         """The queue to stand in: only where the cluster serves Kueue's API. Asked once."""
         if self._queue is None:
-            self._queue = ""
-            if self._terms.queue:
-                try:
-                    await self._api.get(_KUEUE, Named)
-                except NotFound:
-                    return ""
-                self._queue = self._terms.queue
+            self._queue = self._terms.queue if await self._has_kueue() else ""
         return self._queue
+
+    async def _has_kueue(self) -> bool:
+        if not self._terms.queue:
+            return False
+        try:
+            await self._api.get(_KUEUE, Named)
+        except NotFound:
+            return False
+        return True
 
 
 def _foreign(what: str, name: str, namespace: str) -> Conflict:

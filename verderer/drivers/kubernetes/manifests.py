@@ -147,7 +147,7 @@ def _job(
         "metadata": {
             "name": str(order.key),
             "labels": {**labels, **({naming.QUEUE: queue} if queue else {})},
-            "annotations": {naming.STEP: order.step, naming.RUN: order.run_name},
+            "annotations": {naming.STEP: order.step, naming.RUN_NAME: order.run_name},
         },
         "spec": spec,
     }
