@@ -56,6 +56,7 @@ async def _rounds(bench: Bench, deep: str) -> None:
         load_s = await _timed(placer)
         while (await placer.round()).more:
             pass
+    await _quiet(bench)
     note = f"all of the queue into memory, {SHAPES} lanes, and the first 2,000 placements"
     bench.figure(f"first round of a new leader, {deep}", "s", [load_s], meter, note=note)
     with bench.meter() as meter:
@@ -72,9 +73,17 @@ async def _rounds(bench: Bench, deep: str) -> None:
             rounds.append(await _timed(placer) * 1000)
             while (await placer.round()).more:
                 pass
+            await _quiet(bench)
     name = f"round that places 2,000 steps, {deep}"
     bench.figure(name, "ms", rounds, meter, goal=at_most(250))
     await give_up_lease(ctx, LEASE, holder="bench")
+
+
+async def _quiet(bench: Bench) -> None:
+    """Wait until everything that fits has been run."""
+    sql = bench.platform.sql
+    submitted = await sql.fetchval("SELECT count(*) FROM runs WHERE name = 'bench-one'")
+    await until_ended(bench.platform, submitted, 300)
 
 
 async def _timed(placer: Placer) -> float:
@@ -85,8 +94,6 @@ async def _timed(placer: Placer) -> float:
 
 async def _rates(bench: Bench, deep: str) -> None:
     platform = bench.platform
-    submitted = await platform.sql.fetchval("SELECT count(*) FROM runs WHERE name = 'bench-one'")
-    await until_ended(platform, submitted, 300)
     platform.start_scheduler()
     await platform.led()
     name = f"{life.LIFE}, {deep}"
