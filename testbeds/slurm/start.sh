@@ -102,3 +102,20 @@ until [ "$(sinfo -h -N -p main -t idle -o %N 2>/dev/null | wc -l)" = "$nodes" ];
     fi
     sleep 0.1
 done
+
+# An idle node may still lose its first job on a busy machine (JobLaunchFailure): prove each one.
+node=0
+while [ "$node" -lt "$nodes" ]; do
+    tries=0
+    until sbatch --quiet --wait --nodelist="n$node" --output=/dev/null --wrap=true; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 10 ]; then
+            echo "n$node runs no job:" >&2
+            tail -n 20 "$base"/log/*.log >&2
+            exit 1
+        fi
+        scontrol update "nodename=n$node" state=resume 2>/dev/null || true
+        sleep 0.5
+    done
+    node=$((node + 1))
+done
