@@ -96,6 +96,9 @@ async def _rates(bench: Bench, deep: str) -> None:
     platform = bench.platform
     platform.start_scheduler()
     await platform.led()
+    one = Bulk(platform.token, PROJECT, ONE, runs=1)
+    await drive(platform.roles.port, one, clients=1, most=1)
+    await _quiet(bench)  # by then the queue is in its memory
     name = f"{life.LIFE}, {deep}"
     fed, meter = await life.live(bench, name, ONE, runs=500, steps=1)
     life.keep(bench, name, fed, meter, steps=1, note="")
