@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 DEV := $(VENV)/.dev
 DEMO := $(VENV)/.demo
 UV := $(BIN)/uv
+# Bytecode now: where PYTHONDONTWRITEBYTECODE is set, each process would compile everything anew.
+INSTALL = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 PYTEST_WORKERS ?= 2
 NOT_RUN := --ignore=tests/e2e/test_one_machine.py --ignore=tests/drivers/slurm/test_end_to_end.py \
   --ignore=tests/drivers/slurm/test_cluster.py --ignore=tests/drivers/kubernetes/test_cluster.py \
@@ -22,13 +24,15 @@ $(UV):
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/uv.txt
 
 $(DEMO): requirements/demo.txt pyproject.toml | $(UV)
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/demo.txt
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	$(INSTALL) --require-hashes -r requirements/demo.txt
+	$(INSTALL) --no-deps -e .
+	$(BIN)/python -m compileall -q verderer
 	@touch $@
 
 $(DEV): requirements/dev.txt pyproject.toml | $(UV)
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	$(INSTALL) --require-hashes -r requirements/dev.txt
+	$(INSTALL) --no-deps -e .
+	$(BIN)/python -m compileall -q verderer
 	@touch $@ $(DEMO)
 
 lock: | $(UV) ## pin every dependency again
