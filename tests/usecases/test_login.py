@@ -12,6 +12,7 @@ from verderer.core.errors import Invalid, NotAllowed, NotAuthenticated, TooMany
 from verderer.store.database import Database
 from verderer.usecases.authenticate import authenticate
 from verderer.usecases.context import Context
+from verderer.usecases.people import passwords
 from verderer.usecases.people.account import change_password
 from verderer.usecases.people.login import login, login_program, logout
 from verderer.usecases.people.throttle import TRIES
@@ -238,3 +239,7 @@ async def test_of_two_changes_at_once_one_wins(ctx: Context, cast: Cast) -> None
     ]
     assert sum(fits) == 1
     assert [r is None for r in done] == fits
+
+
+def test_an_unknown_account_costs_what_a_known_one_costs() -> None:
+    assert not passwords.outdated(passwords._NOBODY), "other parameters take another time"

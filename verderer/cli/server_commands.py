@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from verderer.cli.lean_start import import_structlog
+from verderer.cli.lean_start import import_structlog, leave_out_pydantic
 from verderer.cli.up.role import COLOURS_VARIABLE, GO_VARIABLE, REFUSED
 from verderer.core.errors import Refusal, VerdererError
 
@@ -115,6 +115,7 @@ def server(config: Config = None, data_dir: DataDir = None) -> None:
 
         roles.server(settings)
 
+    leave_out_pydantic()
     _play("server", config, data_dir, run, uses=("verderer.cli.serving", "uvloop"))
 
 
