@@ -30,7 +30,7 @@ _WORTH_SEALING: Final = 64 * 1024
 class Limits:
     """How logs are cut and how much of them may be in memory."""
 
-    seal_bytes: int = 1024 * 1024
+    seal_bytes: int = 512 * 1024
     seal_after_s: float = 60.0
     flush_after_s: float = 0.4
     """A little under the half second that a follower may wait, to leave time for storing."""
