@@ -19,6 +19,7 @@ from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.drivers.contract import LogPiece, NodeFacts, Observed, Order
 from verderer.drivers.fake.driver import FakeDriver
 from verderer.drivers.fake.script import Behaviour
+from verderer.objects.chunking import SEAL_BYTES
 
 SUCCESS = End(cause=EndCause.EXIT, exit_code=0)
 
@@ -156,7 +157,7 @@ async def test_a_long_log_is_cut_into_sealed_chunks_and_released_as_it_goes(
     assert plane.log_of(key) == bytes(driver.output)
     chunks = [fact for (k, _, _), fact in sorted(plane.logs.items()) if k == key]
     assert all(fact.sealed for fact in chunks)
-    assert [fact.size for fact in chunks[:-1]] == [1024 * 1024] * (len(chunks) - 1)
+    assert [fact.size for fact in chunks[:-1]] == [SEAL_BYTES] * (len(chunks) - 1)
 
 
 async def test_losses_are_passed_on_in_their_place(plane: FakeControlPlane, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Fills log chunks from a live stream and says when each is due.
 
-Rules: a chunk is sealed at 1 MiB or 60 s after its first byte. Until then it is written again under
+Rules: a chunk is sealed at 512 KiB or 60 s after its first byte. Until then it is written again under
 the same key at most half a second after new bytes came, so that a follower sees them at once and a
 quiet step costs few objects. Times are the caller's: `now_s` is monotonic, `unix_ms` is what a
 person reads.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from verderer.objects.logs import Chunk, Gap, Mark
 
-SEAL_BYTES = 1024 * 1024
+SEAL_BYTES = 512 * 1024
 SEAL_AFTER_S = 60.0
 FLUSH_AFTER_S = 0.5
 _MARK_EVERY_MS = 10

@@ -16,7 +16,7 @@ from verderer.agent.journal import LogPosition
 from verderer.core.errors import Fault, Refusal
 from verderer.core.model.attempt import AttemptKey
 from verderer.drivers.contract import Driver, LogPiece
-from verderer.objects.chunking import ChunkBuilder, ChunkLimits
+from verderer.objects.chunking import SEAL_BYTES, ChunkBuilder, ChunkLimits
 from verderer.objects.logs import Chunk
 
 log = structlog.get_logger("verderer.agent")
@@ -30,7 +30,7 @@ _WORTH_SEALING: Final = 64 * 1024
 class Limits:
     """How logs are cut and how much of them may be in memory."""
 
-    seal_bytes: int = 512 * 1024
+    seal_bytes: int = SEAL_BYTES
     seal_after_s: float = 60.0
     flush_after_s: float = 0.4
     """A little under the half second that a follower may wait, to leave time for storing."""
