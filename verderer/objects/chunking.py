@@ -1,9 +1,9 @@
 """Fills log chunks from a live stream and says when each is due.
 
-Rules: a chunk is sealed at 512 KiB or 60 s after its first byte. Until then it is written again under
-the same key at most half a second after new bytes came, so that a follower sees them at once and a
-quiet step costs few objects. Times are the caller's: `now_s` is monotonic, `unix_ms` is what a
-person reads.
+Rules: a chunk is sealed at 512 KiB or 60 s after its first byte. Until then it is written again
+under the same key at most half a second after new bytes came, so that a follower sees them at once
+and a quiet step costs few objects. Times are the caller's: `now_s` is monotonic, `unix_ms` is what
+a person reads.
 """
 
 from __future__ import annotations
