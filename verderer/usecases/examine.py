@@ -1,28 +1,48 @@
-"""Look the database over for a doctor; nothing is changed."""
+"""Look the database over for a doctor, and mend what it can mend."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import Final
 
 from verderer.core.model.actor import Scope
 from verderer.store import migrate
 from verderer.store.database import Database
-from verderer.store.views.postgres import PostgresFacts, postgres_facts
+from verderer.store.views.postgres import (
+    PostgresFacts,
+    SlowStatement,
+    add_statements,
+    oldest_transaction_s,
+    postgres_facts,
+    slow_statements,
+)
 from verderer.store.views.why import scheduler_gone_s
+
+SLOW_MS: Final = 100.0
+_OFTEN: Final = 20
+_MOST: Final = 3
+_ALL = Scope(everything=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseFacts(PostgresFacts):
+class DatabaseFacts:
     """What the server says of itself, and how our schema stands in it."""
 
+    server: PostgresFacts
+    ahead_s: float
+    """How far its clock is ahead of this machine's; negative: behind."""
+    slow: tuple[SlowStatement, ...] | None
+    """None: nobody counts, or we may not read it."""
+    oldest_transaction_s: float
     missing: tuple[str, ...]
     """Migrations that it lacks."""
     scheduler_gone_s: float | None
     """Seconds since a scheduler led last; negative while one leads, None: never."""
 
 
-async def examine_database(dsn: str) -> DatabaseFacts:
-    """Connect and ask.
+async def examine_database(dsn: str, *, fix: bool = False) -> DatabaseFacts:
+    """Connect and ask. `fix` turns pg_stat_statements on where the server allows it.
 
     Raises:
         Fault: it cannot be reached or refuses the credentials.
@@ -30,17 +50,18 @@ async def examine_database(dsn: str) -> DatabaseFacts:
     db = await Database.open(dsn, size=2, application="verderer-doctor")
     try:
         missing = tuple(await migrate.missing(dsn))
+        if fix:
+            async with db.transaction() as tx:
+                await add_statements(tx)
         async with db.reading() as tx:
-            facts = await postgres_facts(tx, Scope(everything=True))
-            gone = None if missing else await scheduler_gone_s(tx, Scope(everything=True))
+            server = await postgres_facts(tx, _ALL)
+            return DatabaseFacts(
+                server=server,
+                ahead_s=server.unix_s - time.time(),
+                slow=await slow_statements(tx, _ALL, calls=_OFTEN, mean_ms=SLOW_MS, most=_MOST),
+                oldest_transaction_s=await oldest_transaction_s(tx, _ALL),
+                missing=missing,
+                scheduler_gone_s=None if missing else await scheduler_gone_s(tx, _ALL),
+            )
     finally:
         await db.close()
-    return DatabaseFacts(
-        version=facts.version,
-        version_text=facts.version_text,
-        max_connections=facts.max_connections,
-        connections=facts.connections,
-        statements=facts.statements,
-        missing=missing,
-        scheduler_gone_s=gone,
-    )

@@ -34,7 +34,7 @@ def doctor(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="The data folder.", show_default=False)
     ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend the bucket's settings.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend the database and the bucket.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Check everything that has to be right, and say what to do about what is not.
