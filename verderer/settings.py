@@ -138,10 +138,12 @@ class AgentSettings:
     credential_file: Path | None = None
     """File with the agent's credential. Unset: `agent/credential` in the data folder."""
     spool_dir: Path | None = None
-    """Folder for what could not be sent yet. Unset: `agent/spool` in the data folder."""
-    spool_limit_bytes: int = _within(1 << 30, 1 << 20)
-    """Most bytes that wait there; beyond it the oldest log bytes are dropped and the gap is
-    marked. 1 GiB by default, so that an outage of an hour loses nothing of a usual cluster."""
+    """Folder of the agent's journal, which must survive restarts. Unset: `agent/spool` in the
+    data folder."""
+    spool_limit_bytes: int = _within(1 << 28, 1 << 20)
+    """Most bytes of one attempt's output that wait on the `local` cluster's disk for an object
+    store that is away. A program that writes more is held back for a moment; then its output is
+    dropped and the gap is marked."""
 
 
 @dataclass(frozen=True, kw_only=True)

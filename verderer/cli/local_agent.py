@@ -28,7 +28,8 @@ async def run(settings: Settings) -> int:
         state_dir=settings.agent_spool_dir,
         version=VERSION,
     )
-    return await run_agent(config, LocalDriver(settings.data_dir / "local"))
+    spool = settings.agent.spool_limit_bytes
+    return await run_agent(config, LocalDriver(settings.data_dir / "local", spool_bytes=spool))
 
 
 def _credential(path: Path) -> str:
