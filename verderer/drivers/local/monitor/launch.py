@@ -94,12 +94,11 @@ def _become(
 
 
 def _plain_signals() -> None:
-    """Python ignores SIGPIPE and the monitor more; what is ignored would survive the exec."""
+    """What is ignored would survive the exec: by Python, by the monitor, by whoever started us."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    for number in (signal.SIGCHLD, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
