@@ -22,14 +22,32 @@ def make_data_folder(settings: Settings) -> None:
 
     For root others may walk through it, as the database's own user has to; every file in it that
     matters is readable by its owner alone.
+
+    Raises:
+        Refusal: it cannot be made or written to.
     """
     mode = 0o711 if os.geteuid() == 0 else 0o700
     missing = [
         path for path in (settings.data_dir, *settings.data_dir.parents) if not path.exists()
     ]
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        path.chmod(mode)
+    try:
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            path.chmod(mode)
+    except OSError as e:
+        raise _unusable(settings.data_dir, e.strerror or str(e)) from e
+    if not settings.data_dir.is_dir():
+        raise _unusable(settings.data_dir, "it is not a folder")
+    if not os.access(settings.data_dir, os.W_OK | os.X_OK):
+        raise _unusable(settings.data_dir, "this user may not write there")
+
+
+def _unusable(folder: Path, why: str) -> Refusal:
+    return Refusal(
+        f"the data folder {folder} cannot be used: {why}",
+        hint="Choose another one: --data-dir, VERDERER_DATA_DIR or the setting data_dir.",
+        code="data_dir",
+    )
 
 
 def with_secret_key(settings: Settings) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -33,14 +34,22 @@ def listen(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as e:
         sock.close()
-        raise Refusal(
-            f"cannot listen on {host}:{port}: {e.strerror}",
-            hint="Is another server running there? Choose another server.port.",
-            code="address_taken",
-        ) from e
+        raise cannot_listen(host, port, e) from e
     sock.listen(2048)
     sock.set_inheritable(True)
     return sock
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> Refusal:
+    """What to say when an address is not ours to listen on."""
+    if error.errno == errno.EADDRINUSE:
+        hint = "Stop what uses it, or choose another port: --port or server.port."
+    elif error.errno == errno.EACCES:
+        hint = "Ports below 1024 are for root: choose another server.port."
+    else:
+        hint = "server.host must be an address of this machine, such as 127.0.0.1 or 0.0.0.0."
+    why = error.strerror or str(error)
+    return Refusal(f"cannot listen on {host}:{port}: {why}", hint=hint, code="port")
 
 
 class Workers:

@@ -16,6 +16,7 @@ import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
 from verderer.core.errors import Conflict, Fault
+from verderer.store.connecting import NOT_CONNECTED, not_connected
 
 Tx: TypeAlias = "asyncpg.Connection[Any] | PoolConnectionProxy[Any]"
 """A connection inside a transaction: the only name for it outside this room."""
@@ -34,6 +35,9 @@ _UNREACHABLE = (
     asyncpg.OutOfMemoryError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
+    # Settings that were right once: the server's were changed meanwhile.
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
     TimeoutError,
 )
 
@@ -72,7 +76,8 @@ class Database:
         """Connect.
 
         Raises:
-            Fault: PostgreSQL cannot be reached or refuses the credentials.
+            Refusal: the address, the login or the database named in it is wrong.
+            Fault: PostgreSQL cannot be reached.
         """
         try:
             pool = await asyncpg.create_pool(
@@ -85,11 +90,8 @@ class Database:
                 max_inactive_connection_lifetime=600,
                 server_settings={"application_name": application},
             )
-        except (*_UNREACHABLE, asyncpg.InvalidAuthorizationSpecificationError) as e:
-            raise Fault(
-                f"PostgreSQL cannot be reached: {e}",
-                hint="Is it running, and is database.url right?",
-            ) from e
+        except NOT_CONNECTED as e:
+            raise not_connected(e, dsn) from e
         return cls(pool, dsn)
 
     async def close(self) -> None:

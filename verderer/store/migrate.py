@@ -15,7 +15,8 @@ from typing import Any
 
 import asyncpg
 
-from verderer.core.errors import Conflict, Fault
+from verderer.core.errors import Conflict
+from verderer.store.connecting import NOT_CONNECTED, not_connected, refuse_old
 
 _FOLDER = Path(__file__).parent / "sql" / "migrations"
 _NAME = re.compile(r"(\d{4})_(pre|post)_([a-z0-9_]+)\.sql")
@@ -62,17 +63,17 @@ async def migrate(dsn: str) -> list[str]:
     """Apply what is missing and return its names. Safe to run from many processes at once.
 
     Raises:
+        Refusal: the address, the login or the database is wrong, or the server is too old.
         Fault: PostgreSQL cannot be reached.
         Conflict: the database is of a newer release, or an applied file was changed since.
     """
     try:
         connection = await asyncpg.connect(dsn, timeout=15)
-    except (OSError, asyncpg.PostgresError, TimeoutError) as e:
-        raise Fault(
-            f"PostgreSQL cannot be reached: {e}",
-            hint="Is it running, and is database.url right?",
-        ) from e
+    except NOT_CONNECTED as e:
+        raise not_connected(e, dsn) from e
     try:
+        version = await connection.fetchval("SELECT current_setting('server_version_num')::int")
+        refuse_old(version, dsn)
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
         await connection.execute("SET client_min_messages = warning")
         await connection.execute(_TABLE)

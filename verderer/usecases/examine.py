@@ -45,7 +45,7 @@ async def examine_database(dsn: str, *, fix: bool = False) -> DatabaseFacts:
     """Connect and ask. `fix` turns pg_stat_statements on where the server allows it.
 
     Raises:
-        Fault: it cannot be reached or refuses the credentials.
+        Refusal, Fault: as `Database.open`.
     """
     db = await Database.open(dsn, size=2, application="verderer-doctor")
     try:

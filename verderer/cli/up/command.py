@@ -20,13 +20,12 @@ from verderer.cli.up.left_running import steps_left_running
 from verderer.cli.up.role import RoleSpec
 from verderer.cli.up.stream import LogStream
 from verderer.cli.up.supervisor import Supervisor
-from verderer.core.errors import Refusal
+from verderer.cli.workers import cannot_listen
 from verderer.settings import Settings
 from verderer.telemetry import logs
 
 _PORT_FREES_WITHIN_S = 1.0
 """The server of an `up` that was killed an instant ago is still being taken down."""
-_IN_USE_HINT = "stop what uses it, or choose another with --port"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +101,7 @@ def _check_port(settings: Settings) -> None:
             if e.errno == errno.EADDRINUSE and time.monotonic() < deadline:
                 time.sleep(0.05)
                 continue
-            raise Refusal(
-                f"cannot listen on {host}:{port}: {e.strerror or e}",
-                hint=_IN_USE_HINT,
-                code="port",
-            ) from e
+            raise cannot_listen(host, port, e) from e
         return
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final
 
 from verderer.cli.commands.doctor.findings import Finding, fail, ok, warn
-from verderer.core.errors import Fault
+from verderer.core.errors import VerdererError
 from verderer.settings import Secret, Settings
+from verderer.store.connecting import OLDEST
 from verderer.store.embedded.launcher import dsn_at
 from verderer.usecases.examine import SLOW_MS, DatabaseFacts, examine_database
 
-_OLDEST: Final = 150_000
 _CLOCKS_APART_S: Final = 2.0
 _LONG_S: Final = 300.0
 _SHOWN: Final = 60
@@ -27,7 +27,7 @@ async def look_at_database(settings: Settings, *, fix: bool) -> list[Finding]:
     assert settings.database.url is not None  # noqa: S101
     try:
         facts = await examine_database(settings.database.url.reveal(), fix=fix)
-    except Fault as e:
+    except VerdererError as e:
         remedy = "`verderer up` starts the embedded one." if embedded else e.hint
         return [fail("database", e.message, remedy)]
     return [
@@ -45,7 +45,7 @@ async def look_at_database(settings: Settings, *, fix: bool) -> list[Finding]:
 
 
 def _version(facts: DatabaseFacts) -> Finding:
-    if facts.server.version < _OLDEST:
+    if facts.server.version < OLDEST:
         return fail("PostgreSQL", f"version {facts.server.version_text}", "15 or later is needed.")
     return ok("PostgreSQL", f"version {facts.server.version_text}")
 
