@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 from tests.rig.folders import reachable_folder
 from tests.rig.postgres import own_database
@@ -20,6 +22,18 @@ hypothesis.settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("shared-machine")
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """What is logged goes where pytest shows it for a failed test, never to a command's output.
+
+    Undoes what a test before did to the process's log.
+    """
+    structlog.reset_defaults()
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.__stderr__))
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
