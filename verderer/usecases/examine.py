@@ -9,10 +9,10 @@ from typing import Final
 from verderer.core.model.actor import Scope
 from verderer.store import migrate
 from verderer.store.database import Database
+from verderer.store.tables.extensions import add_statements
 from verderer.store.views.postgres import (
     PostgresFacts,
     SlowStatement,
-    add_statements,
     oldest_transaction_s,
     postgres_facts,
     slow_statements,

@@ -31,7 +31,6 @@ _LONG = """
     SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0)::float8
       FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-_ADD_STATEMENTS = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"
 _NOT_READABLE = (
     asyncpg.UndefinedTableError,
     asyncpg.InsufficientPrivilegeError,
@@ -96,13 +95,3 @@ async def oldest_transaction_s(tx: Tx, scope: Scope) -> float:
     """Age in seconds of the oldest transaction of others in our database."""
     del scope
     return float(await tx.fetchval(_LONG))
-
-
-async def add_statements(tx: Tx) -> bool:
-    """Create pg_stat_statements in our database; False when the server does not let us."""
-    try:
-        async with tx.transaction():
-            await tx.execute(_ADD_STATEMENTS)
-    except asyncpg.PostgresError:
-        return False
-    return True
