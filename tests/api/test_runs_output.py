@@ -14,6 +14,7 @@ import uvicorn
 
 from tests.api.platform import CHAIN, ONE, Platform
 from tests.usecases.world import OK, failed
+from verderer.api.runs import log_follow
 from verderer.core.model.attempt import AttemptKey, End, EndCause
 from verderer.core.model.ids import parse_run_id
 from verderer.objects.logs import Gap
@@ -239,6 +240,33 @@ class TestFollow:
             assert await rest(lines) == [
                 "half",
                 "[verderer] the end of the output was never received",
+            ]
+
+    async def test_an_end_that_comes_late_is_waited_for(
+        self, platform: Platform, live: httpx2.AsyncClient
+    ) -> None:
+        run, key = await started(platform)
+        await platform.write_log(key, b"first\n", complete=False)
+        async with following(live, f"/runs/{run}/steps/only/logs", follow=True) as lines:
+            await platform.end(key, End(cause=EndCause.EXIT, exit_code=0))
+            assert await next_line(lines) == "first"
+            await asyncio.sleep(log_follow._LATE_S + 1)
+            await platform.write_log(key, b"last\n", sequence=1, first_byte=6)
+            assert await rest(lines) == ["last"]
+
+    async def test_a_silent_cluster_keeps_nobody_waiting(
+        self, platform: Platform, live: httpx2.AsyncClient
+    ) -> None:
+        run, key = await started(platform)
+        await platform.write_log(key, b"first\n", complete=False)
+        await platform.end(key, End(cause=EndCause.EXIT, exit_code=0))
+        assert "is on its way" in await text_of(platform, run)
+        async with platform.world.ctx.db.transaction() as tx:
+            await tx.execute("UPDATE heartbeats SET seen_at = now() - interval '1 hour'")
+        async with following(live, f"/runs/{run}/steps/only/logs", follow=True) as lines:
+            assert await rest(lines) == [
+                "first",
+                "[verderer] the rest of the output is with cluster local, which is silent",
             ]
 
     async def test_who_leaves_the_project_hears_no_more(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +28,14 @@ class Server:
 
     name: str
     endpoint: str
+    pid: int = 0
+
+    def pause(self) -> None:
+        """Stop answering, as a machine does that hangs."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
 
     def config(self, url: str, **changes: str) -> ObjectsConfig:
         given = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY, **changes}
@@ -82,8 +91,9 @@ def _running(
     )
     try:
         _await_answer(process, name, port)
-        yield Server(name, f"http://127.0.0.1:{port}")
+        yield Server(name, f"http://127.0.0.1:{port}", process.pid)
     finally:
+        process.send_signal(signal.SIGCONT)
         process.terminate()
         try:
             process.wait(10)

@@ -19,7 +19,7 @@ from verderer.usecases.context import Context
 _LOOK_AGAIN_S = 5.0
 """A lost wakeup costs this much; the credential is looked at as often."""
 _LATE_S = 3.0
-"""How long the end of the output may come after the end of the attempt."""
+"""How long output of which nobody knows whether it comes is waited for when the attempt is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ async def _one_attempt(
         if fresh is None:
             yield writer.note("you may not read this any more")
             return
-        ended = fresh.over and (fresh.complete or patience.over())
+        ended = fresh.over and (fresh.complete or (not fresh.awaited and patience.over()))
         try:
             async for items in follower.advance(fresh.infos, ended=ended):
                 if text := writer.write(items):
@@ -83,8 +83,8 @@ async def _one_attempt(
             await asyncio.sleep(e.retry_after_s)
             continue
         if ended:
-            if fresh.cut_off:
-                yield writer.note("the end of the output was never received")
+            if note := fresh.end_note:
+                yield writer.note(note)
             return
         done = [info.seq for info in fresh.infos if info.first_byte <= follower.offset]
         sequence = max(done, default=sequence)

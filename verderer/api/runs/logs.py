@@ -153,7 +153,7 @@ async def _page(
         items=[_show(item) for item in page.items],
         next_offset=page.next_offset,
         ended=page.ended,
-        complete=output.complete or output.over,
+        complete=output.complete or (output.over and not output.awaited),
     )
 
 
@@ -184,8 +184,8 @@ async def _whole(source: ChunkSource, output: Output, how: How) -> AsyncIterator
                 yield "".join(part)
                 part, size = [], 0
         yield "".join(part)
-    if output.cut_off:
-        yield writer.note("the end of the output was never received")
+    if note := output.end_note:
+        yield writer.note(note)
 
 
 def _text(body: AsyncIterator[str]) -> Stream:

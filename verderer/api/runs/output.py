@@ -46,6 +46,27 @@ class Output:
             return False
         return bool(self.infos) or self.attempt.state is AttemptState.LOST
 
+    @property
+    def awaited(self) -> bool:
+        """Whether the attempt is over and its cluster will still deliver the rest."""
+        one = self.attempt
+        if one is None or not self.over or self.complete or one.state is AttemptState.LOST:
+            return False
+        began = bool(self.infos) or one.started_at is not None
+        return began and not one.settled and not one.offline
+
+    @property
+    def end_note(self) -> str:
+        """What to say below the last line that is here; empty when it is the last of all."""
+        if not self.cut_off:
+            return ""
+        if self.awaited:
+            return "the attempt is over and the rest of its output is on its way"
+        one = self.attempt
+        if one is not None and one.offline and one.state is not AttemptState.LOST:
+            return f"the rest of the output is with cluster {one.cluster_id}, which is silent"
+        return "the end of the output was never received"
+
 
 async def read_output(
     tx: Tx,

@@ -43,7 +43,8 @@ _EDGES = """
 _ATTEMPTS = """
     SELECT a.number, a.state::text AS state, c.cluster_id, a.node, a.assigned_at, a.started_at,
            a.ended_at, a.cause::text AS cause, a.exit_code, a.signal, a.message,
-           b.seen_at, coalesce(b.seen_at < now() - $5::interval, true) AS offline
+           b.seen_at, coalesce(b.seen_at < now() - $5::interval, true) AS offline,
+           coalesce(a.ended_at < now() - interval '10 minutes', false) AS settled
       FROM steps AS s
       JOIN runs AS r ON r.id = s.run_id
       JOIN attempts AS a ON a.step_id = s.id
@@ -135,6 +136,9 @@ class AttemptRow:
     """When its cluster was last heard of."""
     offline: bool
     """The cluster has been silent for longer than `clusters.OFFLINE_AFTER`."""
+    settled: bool = False
+    """It ended so long ago that nothing of its output is on its way any more; lists of attempts
+    alone tell."""
 
     @property
     def shown(self) -> Shown:
