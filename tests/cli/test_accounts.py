@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -174,3 +175,40 @@ def test_what_is_saved_is_loaded(
         patch.setenv("XDG_CONFIG_HOME", str(folder))
         contexts.save(Contexts("default", known))
         assert contexts.load() == Contexts("default", known)
+
+
+class TestUsers:
+    @pytest.fixture
+    def root(self, verderer: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> Run:
+        monkeypatch.setenv("VERDERER_URL", server.url)
+        monkeypatch.setenv("VERDERER_TOKEN", server.platform.cast.root.token)
+        return verderer
+
+    def of(self, root: Run, email: str) -> dict[str, object]:
+        rows = json.loads(root("users", "-o", "json").out)
+        return next(row for row in rows if row["email"] == email)
+
+    def test_accounts_are_made_changed_and_locked_out(self, root: Run) -> None:
+        made = root("users", "add", "ana+1@example.org", "--name", "Ana")
+        assert (made.code, len(made.out.strip())) == (0, 23)
+        assert "not shown again" in made.err
+        assert "password not chosen yet" in root("users").out
+        again = json.loads(root("users", "reset-password", "ana+1@example.org", "-o", "json").out)
+        assert again["password"] != made.out.strip()
+        for verb, member, value in (
+            ("promote", "platform_admin", True),
+            ("demote", "platform_admin", False),
+            ("deactivate", "active", False),
+            ("activate", "active", True),
+        ):
+            assert root("users", verb, "ana+1@example.org").code == 0
+            assert self.of(root, "ana+1@example.org")[member] is value
+
+    def test_who_may_not_or_does_not_exist_is_said(self, root: Run, server: Server) -> None:
+        assert root("users", "deactivate", "nobody@example.org").code == Exit.NOT_FOUND
+        lost = root("users", "demote", server.platform.cast.root.email)
+        assert lost.code != 0
+        assert "Ask another platform admin" in lost.err
+
+    def test_a_member_may_not(self, member: Run) -> None:
+        assert member("users").code == Exit.FAILED

@@ -82,11 +82,11 @@ class Outside:
         self.roles.append(started)
         return started
 
-    def start_server(self) -> str:
+    def start_server(self, **changes: str) -> str:
         """One more server, ready; its address."""
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        role = self.start("server", VERDERER_SERVER_PORT=str(port))
+        role = self.start("server", VERDERER_SERVER_PORT=str(port), **changes)
 
         def ready() -> bool:
             assert role.process.poll() is None, role.said

@@ -203,3 +203,13 @@ def test_a_step_goes_on_while_everything_is_stopped_and_started_again(house: Hou
     assert lines == [f"tick {i}" for i in range(1, 51)] + ["over"], "no line is missing or doubled"
     after = {one["id"]: one["state"] for one in house.cli.read("runs")}
     assert after == before | {run: "succeeded"}
+
+
+def test_an_administrator_who_lost_the_password_gets_in_again(house: House) -> None:
+    said = house.cli("recover", "--data-dir", str(house.platform.data))
+    password = said.partition("one-time password: ")[2].split()[0]
+    cli = Cli(house.folder / "another-home")
+    assert "works once" in cli.log_in(
+        house.platform.url, password, password="four tame otters swim"
+    )
+    assert cli.read("whoami")["platform_admin"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -24,6 +23,7 @@ from verderer.usecases.people.users import (
     reset_password,
     set_platform_admin,
 )
+from verderer.wire.users import UserInfo, UserMade
 
 _MANAGE = {"action": Action.USER_MANAGE}
 
@@ -43,29 +43,10 @@ class UserChange(msgspec.Struct, forbid_unknown_fields=True):
     platform_admin: bool | UnsetType = UNSET
 
 
-class UserOut(msgspec.Struct, frozen=True):
-    """An account."""
-
-    email: str
-    name: str
-    platform_admin: bool
-    active: bool
-    must_change: bool
-    """Has not replaced the one-time password yet."""
-    created_at: datetime
-
-
-class MadeUser(msgspec.Struct, frozen=True):
-    """`password` works once, for choosing another, and is shown this once."""
-
-    user: UserOut
-    password: str
-
-
 @get("/users", opt=_MANAGE, tags=["users"])
 async def users(
     context: ContextArg, actor: ActorArg, limit: LimitArg = USUAL, after: AfterArg = ""
-) -> Page[UserOut]:
+) -> Page[UserInfo]:
     """All accounts, by e-mail address."""
     start = read_cursor(after, str) or ""
     rows = await list_users(context, actor, after=start, limit=limit + 1)
@@ -73,18 +54,18 @@ async def users(
 
 
 @post("/users", opt=_MANAGE, tags=["users"])
-async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewUserIn]) -> MadeUser:
+async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewUserIn]) -> UserMade:
     """Make an account with a one-time password."""
     made = await create_user(
         context, actor, email=data.email, name=data.name, platform_admin=data.platform_admin
     )
-    return MadeUser(show_user(made.user), made.password)
+    return UserMade(user=show_user(made.user), password=made.password)
 
 
 @get("/users/{email:str}", opt=_MANAGE, tags=["users"])
 async def one(
     request: Request[Any, Any, Any], context: ContextArg, actor: ActorArg, email: FromPath[str]
-) -> Response[UserOut]:
+) -> Response[UserInfo]:
     """One account."""
     return tagged(request, show_user(await read_user(context, actor, email)))
 
@@ -92,7 +73,7 @@ async def one(
 @patch("/users/{email:str}", opt=_MANAGE, tags=["users"])
 async def change(
     context: ContextArg, actor: ActorArg, email: FromPath[str], data: JSONBody[UserChange]
-) -> UserOut:
+) -> UserInfo:
     """Deactivate somebody, which ends sessions and tokens at once, or change what they are.
 
     409 when it is the caller's own account or the last platform admin's.
@@ -107,15 +88,15 @@ async def change(
 
 
 @post("/users/{email:str}/password", opt=_MANAGE, tags=["users"])
-async def reset(context: ContextArg, actor: ActorArg, email: FromPath[str]) -> MadeUser:
+async def reset(context: ContextArg, actor: ActorArg, email: FromPath[str]) -> UserMade:
     """Give somebody a new one-time password and end their sessions; tokens keep working."""
     made = await reset_password(context, actor, email)
-    return MadeUser(show_user(made.user), made.password)
+    return UserMade(user=show_user(made.user), password=made.password)
 
 
-def show_user(user: User) -> UserOut:
+def show_user(user: User) -> UserInfo:
     """What a platform admin sees of an account."""
-    return UserOut(
+    return UserInfo(
         email=user.email,
         name=user.name,
         platform_admin=user.platform_admin,

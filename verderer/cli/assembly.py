@@ -29,6 +29,12 @@ def database_url(settings: Settings) -> str:
     return settings.database.url.reveal()
 
 
+def direct_database_url(settings: Settings) -> str:
+    """The address of PostgreSQL past a pooler, where there is one."""
+    given = settings.database.direct_url
+    return given.reveal() if given is not None else database_url(settings)
+
+
 def secret_key(settings: Settings) -> bytes:
     """The instance's key.
 
@@ -69,6 +75,7 @@ async def open_context(settings: Settings, *, role: str) -> AsyncIterator[Contex
         database_url(settings),
         size=settings.database.pool_size,
         application=f"verderer-{role}",
+        direct=direct_database_url(settings),
     )
     wakeups = Wakeups(db)
     context = Context(

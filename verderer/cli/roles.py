@@ -65,10 +65,10 @@ def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
     import structlog
 
-    from verderer.cli.assembly import database_url
+    from verderer.cli.assembly import direct_database_url
     from verderer.store.migrate import migrate as bring_up
 
-    applied = asyncio.run(bring_up(database_url(settings)))
+    applied = asyncio.run(bring_up(direct_database_url(settings)))
     if applied:
         structlog.get_logger().info("database migrated", migrations=applied)
 
@@ -79,6 +79,20 @@ def bootstrap(settings: Settings) -> tuple[str, str] | None:
     Return the administrator's e-mail and one-time password the first time, else None.
     """
     return asyncio.run(_bootstrap(settings))
+
+
+def recover(settings: Settings, email: str) -> tuple[str, str]:
+    """Let an administrator in again; e-mail and one-time password."""
+    return asyncio.run(_recover(settings, email))
+
+
+async def _recover(settings: Settings, email: str) -> tuple[str, str]:
+    from verderer.cli.assembly import open_context
+    from verderer.usecases.people import recover as recovering
+
+    async with open_context(settings, role="recover") as ctx:
+        made = await recovering.recover(ctx, email)
+    return made.user.email, made.password
 
 
 async def _bootstrap(settings: Settings) -> tuple[str, str] | None:

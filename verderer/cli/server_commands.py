@@ -50,7 +50,7 @@ DatabaseUrl = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (up, down, server, scheduler, agent, migrate):
+    for command in (up, down, server, scheduler, agent, migrate, recover):
         app.command(rich_help_panel=PANEL)(command)
     app.command(hidden=True)(postgres)
 
@@ -177,6 +177,28 @@ def migrate(
         "verderer.usecases.clusters",
     )
     _play("migrate", config, data_dir, run, uses=uses)
+
+
+def recover(
+    email: Annotated[str, typer.Argument(help="The account; it is made if there is none.")] = (
+        "admin@localhost"
+    ),
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let an administrator in again: a new one-time password, beside the database.
+
+    For when nobody can log in. The account becomes an active platform admin's and its sessions
+    end. The database has to run: its own, or that of `verderer up`.
+    """
+
+    def run(settings: Settings) -> None:
+        from verderer.cli import roles
+
+        address, password = roles.recover(settings, email)
+        print(f"Login: {address}  one-time password: {password}")
+
+    _play("recover", config, data_dir, run)
 
 
 def postgres(config: Config = None, data_dir: DataDir = None) -> None:

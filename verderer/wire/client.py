@@ -99,6 +99,10 @@ class ApiClient:
         """Replace a document."""
         return self._decode(await self.exchange("PUT", path, body=body), into)
 
+    async def patch(self, path: str, body: object, into: type[T]) -> T:
+        """Change members of a document; the others stay as they are."""
+        return self._decode(await self.exchange("PATCH", path, body=body), into)
+
     async def delete(self, path: str) -> None:
         """Remove what `path` names."""
         await self.exchange("DELETE", path)

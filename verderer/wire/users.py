@@ -68,6 +68,25 @@ class TokenMade(msgspec.Struct, frozen=True, kw_only=True):
     info: TokenInfo
 
 
+class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """An account, as platform admins see it."""
+
+    email: str
+    name: str
+    platform_admin: bool
+    active: bool
+    must_change: bool
+    """Has not replaced the one-time password yet."""
+    created_at: datetime
+
+
+class UserMade(msgspec.Struct, frozen=True, kw_only=True):
+    """`password` works once, for choosing another, and is shown this once."""
+
+    user: UserInfo
+    password: str
+
+
 class CapacityOut(msgspec.Struct, frozen=True, kw_only=True):
     """One resource of a cluster, in Kubernetes quantities."""
 

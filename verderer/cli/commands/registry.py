@@ -15,6 +15,7 @@ from verderer.cli.commands import (
     runs,
     submit,
     tokens,
+    users,
     why,
 )
 from verderer.cli.commands.doctor import command as doctor
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(pipelines.group, name="pipelines", rich_help_panel=RUNS)
     app.add_typer(clusters.group, name="clusters", rich_help_panel=THINGS)
     app.add_typer(projects.group, name="projects", rich_help_panel=THINGS)
+    app.add_typer(users.group, name="users", rich_help_panel=THINGS)
     app.add_typer(tokens.group, name="tokens", rich_help_panel=ACCOUNT)
     app.command(rich_help_panel=ACCOUNT)(account.login)
     app.command(rich_help_panel=ACCOUNT)(account.logout)
