@@ -81,6 +81,9 @@ class DatabaseSettings:
     url: Secret | None = None
     """Address of a PostgreSQL 15 or later, `postgresql://user:password@host/name`. Unset: the
     embedded server in the data folder."""
+    direct_url: Secret | None = None
+    """Address of the same database past a pooler such as PgBouncer, for news and migrations. Needed
+    when `database.url` leads to a pooler in transaction mode. Unset: `database.url`."""
     pool_size: int = _within(8, 2, 200)
     """Most connections of one process. The embedded server takes 100 in all."""
 

@@ -67,13 +67,16 @@ def _decode_jsonb(data: bytes) -> object:
 class Database:
     """Owns the pool. Make it with `await Database.open(dsn)` and close it at the end."""
 
-    def __init__(self, pool: asyncpg.Pool[Any], dsn: str) -> None:
+    def __init__(self, pool: asyncpg.Pool[Any], dsn: str, direct: str) -> None:
         self._pool = pool
+        self._direct = direct
         self.dsn = dsn
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int = 8, application: str = "verderer") -> Self:
-        """Connect.
+    async def open(
+        cls, dsn: str, *, size: int = 8, application: str = "verderer", direct: str = ""
+    ) -> Self:
+        """Connect. `direct` is the address past a pooler, where `dsn` leads to one.
 
         Raises:
             Refusal: the address, the login or the database named in it is wrong.
@@ -92,7 +95,7 @@ class Database:
             )
         except NOT_CONNECTED as e:
             raise not_connected(e, dsn) from e
-        return cls(pool, dsn)
+        return cls(pool, dsn, direct or dsn)
 
     async def close(self) -> None:
         """Let go of every connection; open transactions are rolled back after two seconds."""
@@ -135,9 +138,9 @@ class Database:
 
     @asynccontextmanager
     async def own_connection(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """A connection outside the pool, for LISTEN and NOTIFY."""
+        """A connection outside every pool, for LISTEN and NOTIFY."""
         try:
-            connection = await asyncpg.connect(self.dsn, timeout=10)
+            connection = await asyncpg.connect(self._direct, timeout=10)
         except _UNREACHABLE as e:
             raise _fault(e) from e
         try:

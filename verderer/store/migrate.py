@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,38 +76,59 @@ async def migrate(dsn: str) -> list[str]:
     try:
         version = await connection.fetchval("SELECT current_setting('server_version_num')::int")
         refuse_old(version, dsn)
-        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        await connection.execute("SET client_min_messages = warning")
-        await connection.execute(_TABLE)
         return await _apply(connection, migrations())
     finally:
         await connection.close()
 
 
 async def _apply(connection: asyncpg.Connection[Any], wanted: list[Migration]) -> list[str]:
-    rows = await connection.fetch("SELECT number, name, sha256 FROM schema_migrations")
-    done = {row["number"]: row for row in rows}
-    if newer := sorted(set(done) - {m.number for m in wanted}):
-        raise Conflict(
-            f"the database has migration {done[newer[-1]]['name']}, which this release lacks",
-            hint="Start the newer release, or restore a backup of before the upgrade.",
-        )
-    applied = []
-    for migration in wanted:
-        if row := done.get(migration.number):
-            if row["sha256"] != migration.sha256:
-                raise Conflict(f"migration {migration.name} was changed after it was applied")
-            continue
-        async with connection.transaction():
-            await connection.execute(migration.sql)
-            await connection.execute(
-                "INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)",
-                migration.number,
-                migration.name,
-                migration.sha256,
+    async with _alone(connection):
+        await connection.execute(_TABLE)
+        rows = await connection.fetch("SELECT number, name, sha256 FROM schema_migrations")
+    _refuse_other(rows, wanted)
+    done = {row["number"] for row in rows}
+    todo = [migration for migration in wanted if migration.number not in done]
+    return [one.name for one in todo if await _apply_one(connection, one)]
+
+
+def _refuse_other(rows: list[asyncpg.Record], wanted: list[Migration]) -> None:
+    ours = {migration.number: migration for migration in wanted}
+    for row in sorted(rows, key=lambda row: -row["number"]):
+        if row["number"] not in ours:
+            raise Conflict(
+                f"the database has migration {row['name']}, which this release lacks",
+                hint="Start the newer release, or restore a backup of before the upgrade.",
             )
-        applied.append(migration.name)
-    return applied
+        if row["sha256"] != ours[row["number"]].sha256:
+            raise Conflict(
+                f"migration {row['name']} was changed after it was applied",
+                hint="Install this release afresh, or go on with the release that applied it.",
+            )
+
+
+async def _apply_one(connection: asyncpg.Connection[Any], migration: Migration) -> bool:
+    """Return whether it was us: another process may have been quicker."""
+    async with _alone(connection):
+        there = "SELECT EXISTS (SELECT FROM schema_migrations WHERE number = $1)"
+        if await connection.fetchval(there, migration.number):
+            return False
+        await connection.execute(migration.sql)
+        await connection.execute(
+            "INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)",
+            migration.number,
+            migration.name,
+            migration.sha256,
+        )
+        return True
+
+
+@asynccontextmanager
+async def _alone(connection: asyncpg.Connection[Any]) -> AsyncIterator[None]:
+    """A transaction while which nobody else migrates; nothing of it outlives it in the session."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute("SET LOCAL client_min_messages = warning")
+        yield
 
 
 async def missing(dsn: str) -> list[str]:

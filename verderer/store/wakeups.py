@@ -21,6 +21,9 @@ from verderer.core.errors import Fault
 from verderer.store.database import Database
 
 _CHANNEL = "verderer"
+# For this statement alone: through a pooler a setting of the session would reach other people's
+# commits, which must be safe on disk.
+_NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 _MAX_PAYLOAD = 7_000  # PostgreSQL refuses 8,000 bytes
 _COALESCE_S = 0.001
 
@@ -100,6 +103,7 @@ class Wakeups:
 
     async def _listen(self) -> None:
         async with self._database.own_connection() as connection:
+            await self._warn_of_pooler(connection)
             gone = asyncio.Event()
             connection.add_termination_listener(lambda _: gone.set())
             await connection.add_listener(_CHANNEL, self._heard)
@@ -107,20 +111,28 @@ class Wakeups:
             await gone.wait()
             raise Fault("the listening connection ended")
 
+    async def _warn_of_pooler(self, connection: asyncpg.Connection[Any]) -> None:
+        # A pooler makes up the number under which it would cancel for us.
+        if await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid():
+            log.warning(
+                "a pooler stands before the database; in transaction mode it keeps news from us, "
+                "and every change is seen a second or more late",
+                hint="set database.direct_url to the database's own address",
+            )
+
     def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         for topic in str(payload).split(" "):
             self._ring(topic)
 
     async def _send(self) -> None:
         async with self._database.own_connection() as connection:
-            await connection.execute("SET synchronous_commit = off")
             while True:
                 await self._poke.wait()
                 self._poke.clear()
                 topics, self._dirty = self._dirty, set()
                 try:
                     for payload in _packed(topics):
-                        await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, payload)
+                        await connection.execute(_NOTIFY, _CHANNEL, payload)
                 except BaseException:
                     self._dirty |= topics
                     self._poke.set()
