@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -368,6 +370,7 @@ class TestArtifacts:
         whole = await platform.ask(member, "GET", url)
         assert whole.content == b"0123456789"
         assert whole.headers["content-disposition"].startswith("attachment")
+        assert whole.headers["content-type"] == "application/octet-stream"
         part = await platform.ask(member, "GET", url, headers={"range": "bytes=2-4"})
         assert (part.status_code, part.content) == (206, b"234")
         beyond = await platform.ask(member, "GET", url, headers={"range": "bytes=99-"})
@@ -385,6 +388,20 @@ class TestArtifacts:
         one = await platform.ask(member, "GET", f"{path}/content", params={"file": "deep/b%23.txt"})
         assert one.content == b"deep/b%23.txt"
         assert (await platform.ask(member, "GET", f"{path}/content")).status_code == 422
+
+    async def test_a_folder_comes_as_one_zip(self, platform: Platform) -> None:
+        run = await self.made(platform)
+        path = f"/runs/{run}/artifacts/0/1/report/content"
+        query = {"archive": "true"}
+        answer = await platform.ask(platform.cast.member, "GET", path, params=query)
+        assert answer.headers["content-type"] == "application/zip"
+        assert answer.headers["content-disposition"].endswith("report.zip")
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            assert archive.testzip() is None
+            assert {one: archive.read(one) for one in archive.namelist()} == {
+                "a.txt": b"a.txt",
+                "deep/b%23.txt": b"deep/b%23.txt",
+            }
 
     @pytest.mark.parametrize("file", ["../model", "/etc/passwd", "a.txt/..", "none", "a\\b"])
     async def test_nothing_outside_the_folder_is_reached(

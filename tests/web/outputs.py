@@ -77,9 +77,9 @@ async def write_log(
 
 
 async def write_artifact(
-    tx: Tx, store: ObjectStore, key: AttemptKey, name: str, body: bytes
+    tx: Tx, store: ObjectStore, key: AttemptKey, name: str, body: bytes | dict[str, bytes]
 ) -> None:
-    """Store one file."""
+    """Store one file, or a folder of files by name."""
     row = await tx.fetchrow(
         "SELECT s.id, r.project_id FROM steps s JOIN runs r ON r.id = s.run_id"
         " WHERE s.run_id = $1 AND s.idx = $2",
@@ -88,16 +88,19 @@ async def write_artifact(
     )
     assert row is not None
     path = output_key(row["project_id"], key, name)
-    await store.put(path, body)
+    files = {f"{path}/{file}": one for file, one in body.items()} if isinstance(body, dict) else {}
+    for place, content in (files or {path: body}).items():
+        await store.put(place, content)
     await tx.execute(
-        "INSERT INTO artifacts (step_id, number, name, key, size, sha256)"
-        " VALUES ($1,$2,$3,$4,$5,$6)",
+        "INSERT INTO artifacts (step_id, number, name, key, size, sha256, files)"
+        " VALUES ($1,$2,$3,$4,$5,$6,$7)",
         row["id"],
         key.number,
         name,
         path,
-        len(body),
+        sum(map(len, files.values())) if files else len(body),
         "3f" * 32,
+        len(files) or 1,
     )
 
 
@@ -172,5 +175,7 @@ async def decorate(tx: Tx, store: ObjectStore, made: dict[str, int], *, now: dat
     await write_artifact(tx, store, AttemptKey(digits, 0, 1), "pictures", b"x" * 1_482_311)
     await write_artifact(tx, store, AttemptKey(digits, 2, 2), "model", b"y" * 48_120)
     await write_artifact(tx, store, AttemptKey(digits, 4, 1), "report.json", b'{"accuracy": 0.97}')
+    plots = {"roc.svg": b"<svg/>" * 900, "by class/0.svg": b"<svg/>" * 300}
+    await write_artifact(tx, store, AttemptKey(digits, 4, 1), "plots", plots)
     await write_curves(tx, digits, 2, project, at=now, n=1)
     await write_curves(tx, digits, 3, project, at=now, n=2)

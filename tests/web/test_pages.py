@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import io
 import re
+import zipfile
 
 import pytest
 
@@ -140,6 +142,15 @@ async def test_an_artifact_is_downloaded_as_it_was_stored(ana: Client, site: Sit
     assert answer.content == b'{"accuracy": 0.97}'
     assert "attachment" in answer.headers["content-disposition"]
     assert (await ana.get(site.run("digits") + "/artifacts/4/1/other")).status_code == 404
+
+
+async def test_a_folder_is_downloaded_as_one_zip(ana: Client, site: Site) -> None:
+    page = await ana.get(site.run("digits") + "/artifacts")
+    assert "Download as ZIP" in page.text
+    answer = await ana.get(site.run("digits") + "/artifacts/4/1/plots")
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert sorted(archive.namelist()) == ["by class/0.svg", "roc.svg"]
 
 
 async def test_curves_come_with_the_steps_that_reported_them(ana: Client, site: Site) -> None:

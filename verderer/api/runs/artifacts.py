@@ -16,6 +16,7 @@ from verderer.api.runs.documents import is_folder
 from verderer.api.runs.found import READ, RunArg, the_run
 from verderer.core.errors import Invalid, NotFound, Problem
 from verderer.core.model.actor import Actor
+from verderer.objects.archive import zip_of
 from verderer.objects.config import Backend
 from verderer.objects.serving import download
 from verderer.store.views.steps import ArtifactRow, list_artifacts
@@ -85,14 +86,21 @@ async def content(
             max_length=_MOST_PATH, description="Which file of a folder, as `files` lists it."
         ),
     ] = "",
+    archive: Annotated[
+        bool, QueryParameter(description="All files of a folder as one ZIP, without ranges.")
+    ] = False,
 ) -> Response[Any]:
     """The bytes of one file, by ranges if asked; from S3 by a redirect to a short-lived address.
 
     416 `range_not_satisfiable` when the range lies outside the file.
     """
     found = await _find(context, actor, run, (index, attempt, name))
-    key = _key(found, file)
     state = request.app.state
+    if archive and is_folder(found):
+        zipped = zip_of(state.objects, _prefix(found))
+        headers = _saved_as(f"{found.name}.zip") | {"content-type": "application/zip"}
+        return Stream(zipped, headers=headers)
+    key = _key(found, file)
     if state.objects.backend is Backend.S3:
         urls = await state.grants.grant([key], "GET", GRANT_S)
         return Redirect(urls[key], status_code=307)
@@ -102,14 +110,9 @@ async def content(
         range_header=request.headers.get("range", ""),
         if_none_match=request.headers.get("if-none-match", ""),
     )
-    saved = quote(file.rpartition("/")[2] or found.name, safe="")
-    headers = {
-        **answer.headers,
-        "content-disposition": f"attachment; filename*=UTF-8''{saved}",
-    }
-    media_type = headers.pop("content-type")
-    body = answer.body or _nothing()
-    return Stream(body, status_code=answer.status, headers=headers, media_type=media_type)
+    headers = {**answer.headers, **_saved_as(file.rpartition("/")[2] or found.name)}
+    # As a header: the framework lets the route's own media type win over the answer's.
+    return Stream(answer.body or _nothing(), status_code=answer.status, headers=headers)
 
 
 async def _find(
@@ -133,11 +136,19 @@ def _key(found: ArtifactRow, file: str) -> str:
     if not is_folder(found):
         return found.key
     if not file:
-        problem = Problem(field="file", message="is missing", hint="`files` lists them")
+        problem = Problem(
+            field="file",
+            message="is missing",
+            hint="`files` lists them, and `archive=true` gives all",
+        )
         raise Invalid("the artifact is a folder of files", problems=[problem])
     if any(part in ("", ".", "..") for part in file.split("/")):
         raise NotFound("the artifact has no such file")
     return _prefix(found) + file
+
+
+def _saved_as(name: str) -> dict[str, str]:
+    return {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -34,10 +34,14 @@ class Symptom:
     message: str
     hint: str
     retry_after_s: float
+    setting: str
+    """The setting that is wrong; empty where waiting may help."""
 
 
-def _symptom(pattern: str, message: str, hint: str, retry_after_s: float = 5.0) -> Symptom:
-    return Symptom(re.compile(pattern), message, hint, retry_after_s)
+def _symptom(
+    pattern: str, message: str, hint: str, retry_after_s: float = 5.0, *, setting: str = ""
+) -> Symptom:
+    return Symptom(re.compile(pattern), message, hint, retry_after_s, setting)
 
 
 # First match wins, so the particular stands before the general.
@@ -59,30 +63,35 @@ _SYMPTOMS = (
         "the object store's directory cannot be written or read",
         "give the server's user read and write access to the directory in [objects] url",
         30.0,
+        setting="objects.url",
     ),
     _symptom(
         r"NoSuchBucket",
         "the bucket does not exist",
         "create the bucket, or run `verderer doctor --fix`",
         30.0,
+        setting="objects.url",
     ),
     _symptom(
         r"InvalidAccessKeyId|SignatureDoesNotMatch|\b401\b|ExpiredToken|InvalidToken",
         "the object store does not accept our credentials",
         "check access_key and secret_key in [objects], and this machine's clock",
         30.0,
+        setting="objects.access_key",
     ),
     _symptom(
         r"AccessDenied|\b403\b",
         "our credentials may not do this in the bucket",
         "allow s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket on the bucket",
         30.0,
+        setting="objects.access_key",
     ),
     _symptom(
         r"PermanentRedirect|AuthorizationHeaderMalformed|\b301\b",
         "the bucket is in another region",
         "set region in [objects] to the bucket's region",
         30.0,
+        setting="objects.region",
     ),
     _symptom(
         r"SlowDown|\b503\b|\b429\b|TooManyRequests",
@@ -147,8 +156,12 @@ class Translator:
             f"cannot {action} object {key!r}: {message}",
             hint=found.hint if found else "see the cause; `verderer doctor` tests the object store",
             retry_after_s=found.retry_after_s if found else 2.0,
-            detail={"key": key, "cause": self.cause(text)},
+            detail=self._detail(key, text, found),
         )
+
+    def _detail(self, key: str, text: str, found: Symptom | None) -> dict[str, str]:
+        setting = {"setting": found.setting} if found and found.setting else {}
+        return {"key": key, "cause": self.cause(text), **setting}
 
     def cause(self, text: str) -> str:
         """One bounded line of a backend's error text, without credentials."""

@@ -11,6 +11,7 @@ from litestar.response import Stream
 
 from verderer.core.access import Action
 from verderer.core.errors import NotFound
+from verderer.objects.archive import zip_of
 from verderer.store.views.runs import Event, list_events
 from verderer.store.views.steps import ArtifactRow, StepRow, list_artifacts, list_steps
 from verderer.web import timeline, visitor
@@ -109,24 +110,25 @@ async def download_artifact(
     number: FromPath[int],
     name: FromPath[str],
 ) -> Stream:
-    """The bytes of an artifact that is one file."""
+    """The bytes of an artifact; a folder's as one ZIP."""
     here = visitor.of(request)
     async with parts.ctx.db.reading() as tx:
         found = await load(tx, here, run)
         artifacts = await list_artifacts(tx, here.who.scope, found.id, idx)
     one = next((a for a in artifacts if (a.number, a.name) == (number, name)), None)
-    if one is None or is_folder(one):
-        raise NotFound("there is no such file")
+    if one is None:
+        raise NotFound("there is no such artifact")
+    if is_folder(one):
+        return Stream(
+            zip_of(parts.objects, one.key.rstrip("/") + "/"),
+            media_type="application/zip",
+            headers=HEADERS | _saved_as(f"{one.name}.zip"),
+        )
     opened = await parts.objects.open(one.key)
-    file = quote(one.name, safe="")
     return Stream(
         opened.body,
         media_type="application/octet-stream",
-        headers=HEADERS
-        | {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{file}",
-            "Content-Length": str(opened.stored.size),
-        },
+        headers=HEADERS | _saved_as(one.name) | {"Content-Length": str(opened.stored.size)},
     )
 
 
@@ -162,6 +164,10 @@ async def events_page(
         live_url="" if found.state.over or before else f"/runs/{run}/live",
     )
     return renderer.page(request, "run_events.html", page)
+
+
+def _saved_as(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
 
 
 def is_folder(artifact: ArtifactRow) -> bool:
