@@ -391,9 +391,8 @@ class TestArtifacts:
 
     async def test_a_folder_comes_as_one_zip(self, platform: Platform) -> None:
         run = await self.made(platform)
-        path = f"/runs/{run}/artifacts/0/1/report/content"
-        query = {"archive": "true"}
-        answer = await platform.ask(platform.cast.member, "GET", path, params=query)
+        path = f"/runs/{run}/artifacts/0/1"
+        answer = await platform.ask(platform.cast.member, "GET", f"{path}/report/archive")
         assert answer.headers["content-type"] == "application/zip"
         assert answer.headers["content-disposition"].endswith("report.zip")
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -402,6 +401,8 @@ class TestArtifacts:
                 "a.txt": b"a.txt",
                 "deep/b%23.txt": b"deep/b%23.txt",
             }
+        one = await platform.ask(platform.cast.member, "GET", f"{path}/model/archive")
+        assert one.status_code == 422
 
     @pytest.mark.parametrize("file", ["../model", "/etc/passwd", "a.txt/..", "none", "a\\b"])
     async def test_nothing_outside_the_folder_is_reached(

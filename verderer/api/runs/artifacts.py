@@ -86,21 +86,14 @@ async def content(
             max_length=_MOST_PATH, description="Which file of a folder, as `files` lists it."
         ),
     ] = "",
-    archive: Annotated[
-        bool, QueryParameter(description="All files of a folder as one ZIP, without ranges.")
-    ] = False,
 ) -> Response[Any]:
     """The bytes of one file, by ranges if asked; from S3 by a redirect to a short-lived address.
 
     416 `range_not_satisfiable` when the range lies outside the file.
     """
     found = await _find(context, actor, run, (index, attempt, name))
-    state = request.app.state
-    if archive and is_folder(found):
-        zipped = zip_of(state.objects, _prefix(found))
-        headers = _saved_as(f"{found.name}.zip") | {"content-type": "application/zip"}
-        return Stream(zipped, headers=headers)
     key = _key(found, file)
+    state = request.app.state
     if state.objects.backend is Backend.S3:
         urls = await state.grants.grant([key], "GET", GRANT_S)
         return Redirect(urls[key], status_code=307)
@@ -113,6 +106,30 @@ async def content(
     headers = {**answer.headers, **_saved_as(file.rpartition("/")[2] or found.name)}
     # As a header: the framework lets the route's own media type win over the answer's.
     return Stream(answer.body or _nothing(), status_code=answer.status, headers=headers)
+
+
+@get(
+    _BELOW + "/archive",
+    opt=READ,
+    tags=["runs"],
+    summary="Download a folder as a ZIP",
+    media_type="application/zip",
+)
+async def archive(
+    request: Request[Any, Any, Any],
+    context: ContextArg,
+    actor: ActorArg,
+    run: RunArg,
+    index: IndexArg,
+    attempt: AttemptArg,
+    name: FromPath[str],
+) -> Stream:
+    """All files of the artifact in one ZIP, made while it is sent and not compressed."""
+    found = await _find(context, actor, run, (index, attempt, name))
+    if not is_folder(found):
+        raise Invalid("the artifact is one file", hint="`content` gives it as it is")
+    zipped = zip_of(request.app.state.objects, _prefix(found))
+    return Stream(zipped, headers=_saved_as(f"{found.name}.zip"))
 
 
 async def _find(
@@ -139,7 +156,7 @@ def _key(found: ArtifactRow, file: str) -> str:
         problem = Problem(
             field="file",
             message="is missing",
-            hint="`files` lists them, and `archive=true` gives all",
+            hint="`files` lists them, and `archive` gives all as one ZIP",
         )
         raise Invalid("the artifact is a folder of files", problems=[problem])
     if any(part in ("", ".", "..") for part in file.split("/")):
@@ -155,4 +172,4 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield b""
 
 
-ROUTES = (files, content)
+ROUTES = (files, content, archive)
