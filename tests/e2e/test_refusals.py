@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from tests.chaos.platform import wait_for
 from tests.e2e.apart import Outside, outside
 from verderer.cli.up.role import REFUSED
 
@@ -34,6 +35,12 @@ def refusal(there: Outside, role: str, *, code: int = REFUSED, **changes: str) -
     last = json.loads(done.stderr.strip().splitlines()[-1])
     assert last["hint"]
     return last["event"], last["hint"]
+
+
+def test_a_database_that_was_never_set_up(there: Outside) -> None:
+    said, hint = refusal(there, "scheduler")
+    assert "the database lacks" in said
+    assert hint == "Run `verderer migrate`."
 
 
 @pytest.mark.parametrize("role", ["migrate", "server", "scheduler"])
@@ -95,6 +102,35 @@ def test_a_data_folder_that_is_none(there: Outside) -> None:
     assert "Traceback" not in done.stderr
     assert f"the data folder {file} cannot be used: it is not a folder" in done.stderr
     assert "--data-dir" in done.stderr
+
+
+@pytest.mark.parametrize("role", ["server", "scheduler"])
+def test_a_bucket_that_is_not_there_or_not_ours(there: Outside, role: str) -> None:
+    assert there.command("migrate").returncode == 0
+    said, hint = refusal(there, role)
+    assert said.startswith("objects.url: ")
+    assert "the bucket does not exist" in said
+    assert "verderer doctor --fix" in hint
+    said, hint = refusal(there, role, VERDERER_OBJECTS_SECRET_KEY="wrong")
+    assert said.startswith("objects.access_key: ")
+    assert "secret_key in [objects]" in hint
+
+
+def test_each_of_several_workers_says_it_and_all_give_up(there: Outside) -> None:
+    done = there.command("server", VERDERER_SERVER_WORKERS="2")
+    assert done.returncode == REFUSED
+    assert "Traceback" not in done.stderr
+    events = [json.loads(line) for line in done.stderr.strip().splitlines()]
+    assert any(one["event"].startswith("objects.url: ") and one["hint"] for one in events)
+    assert events[-1]["event"] == "a worker cannot work with these settings"
+
+
+def test_a_store_that_is_away_is_waited_for(there: Outside) -> None:
+    assert there.command("migrate").returncode == 0
+    role = there.start("scheduler", VERDERER_OBJECTS_ENDPOINT="http://127.0.0.1:9")
+    wait_for(lambda: "cannot be kept at the moment" in role.said, 60, "it says so")
+    wait_for(lambda: '"lease":"placement"' in role.said, 60, "it leads all the same")
+    assert role.end() == 0
 
 
 @pytest.mark.parametrize(

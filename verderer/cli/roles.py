@@ -28,16 +28,20 @@ def scheduler(settings: Settings) -> None:
 
 async def _schedule(settings: Settings) -> None:
     from verderer.cli.assembly import holder, objects_config, open_context
+    from verderer.cli.first_look import check_schema, check_store
     from verderer.loops.janitor import run_janitor
     from verderer.loops.placement import run_placement
     from verderer.objects.store import open_store
 
     store = open_store(objects_config(settings))
-    async with open_context(settings, role="scheduler") as ctx, asyncio.TaskGroup() as tasks:
-        me = holder()
-        given = settings.scheduler
-        tasks.create_task(run_placement(ctx, holder=me, lease_s=given.lease_s, tick_s=given.tick_s))
-        tasks.create_task(run_janitor(ctx, store, holder=me))
+    async with open_context(settings, role="scheduler") as ctx:
+        await check_schema(ctx)
+        await check_store(store)
+        me, given = holder(), settings.scheduler
+        place = run_placement(ctx, holder=me, lease_s=given.lease_s, tick_s=given.tick_s)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(place)
+            tasks.create_task(run_janitor(ctx, store, holder=me))
 
 
 def agent(settings: Settings) -> None:

@@ -20,6 +20,7 @@ from verderer.api.metrics import metrics_page
 from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.workloads import workload_handlers
 from verderer.cli.assembly import objects_config, open_context, secret_key
+from verderer.cli.first_look import check_store
 from verderer.cli.workers import Workers, listen
 from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
@@ -35,6 +36,7 @@ from verderer.web.app import web_handlers
 async def application(settings: Settings, context: Context) -> AsyncIterator[Litestar]:
     """The application with what runs beside it."""
     store = open_store(objects_config(settings))
+    await check_store(store)
     submitter = Submitter(context)
     # Relative addresses: an agent reaches them the way it reaches us.
     grants = open_grants(store, public_url="", instance_key=secret_key(settings), clock=time.time)
@@ -63,7 +65,8 @@ def serve(settings: Settings) -> None:
     """Answer requests until SIGINT or SIGTERM, in as many processes as are configured.
 
     Raises:
-        Refusal: the address cannot be listened on.
+        Refusal: the address cannot be listened on, or other settings cannot work.
+        Fault: PostgreSQL cannot be reached; with several workers each says so and tries again.
     """
     listening = listen(settings.server.host, settings.server.port)
 

@@ -12,7 +12,8 @@ from types import FrameType
 
 import structlog
 
-from verderer.core.errors import Refusal
+from verderer.cli.up.role import REFUSED
+from verderer.core.errors import Refusal, VerdererError
 from verderer.store.embedded.lifeline import die_with_parent
 
 _QUICK_S = 1.0
@@ -63,9 +64,23 @@ class Workers:
         self._work = work
         self._born: dict[int, float] = {}
         self._ending = False
+        self._refused = False
 
     def run(self) -> None:
-        """Return when every worker has ended after a signal."""
+        """Return when every worker has ended after a signal.
+
+        Raises:
+            Refusal: a worker cannot work as it is configured; the others are ended too.
+        """
+        self._keep()
+        if self._refused:
+            raise Refusal(
+                "a worker cannot work with these settings",
+                hint="It said above what is wrong and what to do.",
+                code="settings",
+            )
+
+    def _keep(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         for _ in range(self._count):
@@ -80,7 +95,12 @@ class Workers:
             born = self._born.pop(pid, None)
             if born is None or self._ending:
                 continue
-            log.warning("a worker ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+            code = os.waitstatus_to_exitcode(status)
+            if code == REFUSED:
+                self._refused = True
+                self._end(signal.SIGTERM, None)
+                continue
+            log.warning("a worker ended", pid=pid, code=code)
             if time.monotonic() - born < _QUICK_S:
                 time.sleep(_PAUSE_S)  # whatever kills it at once will do so again
             self._fork()
@@ -99,6 +119,11 @@ class Workers:
         try:
             self._work()
             code = 0
+        except VerdererError as e:
+            log.error(e.message, hint=e.hint, code=e.code)
+            code = REFUSED if isinstance(e, Refusal) else 1
+        except Exception:
+            log.exception("crashed")
         finally:
             os._exit(code)
 

@@ -19,6 +19,7 @@ import asyncpg
 
 from verderer.core.errors import Conflict
 from verderer.store.connecting import NOT_CONNECTED, not_connected, refuse_old
+from verderer.store.database import Tx
 
 _FOLDER = Path(__file__).parent / "sql" / "migrations"
 _NAME = re.compile(r"(\d{4})_(pre|post)_([a-z0-9_]+)\.sql")
@@ -131,15 +132,9 @@ async def _alone(connection: asyncpg.Connection[Any]) -> AsyncIterator[None]:
         yield
 
 
-async def missing(dsn: str) -> list[str]:
+async def missing(tx: Tx) -> list[str]:
     """Names of the migrations that the database still lacks; changes nothing."""
-    connection = await asyncpg.connect(dsn, timeout=15)
-    try:
-        if not await connection.fetchval("SELECT to_regclass('schema_migrations') IS NOT NULL"):
-            return [m.name for m in migrations()]
-        done = {
-            row["number"] for row in await connection.fetch("SELECT number FROM schema_migrations")
-        }
-        return [m.name for m in migrations() if m.number not in done]
-    finally:
-        await connection.close()
+    if not await tx.fetchval("SELECT to_regclass('schema_migrations') IS NOT NULL"):
+        return [m.name for m in migrations()]
+    done = {row["number"] for row in await tx.fetch("SELECT number FROM schema_migrations")}
+    return [m.name for m in migrations() if m.number not in done]

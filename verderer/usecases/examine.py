@@ -49,11 +49,11 @@ async def examine_database(dsn: str, *, fix: bool = False) -> DatabaseFacts:
     """
     db = await Database.open(dsn, size=2, application="verderer-doctor")
     try:
-        missing = tuple(await migrate.missing(dsn))
         if fix:
             async with db.transaction() as tx:
                 await add_statements(tx)
         async with db.reading() as tx:
+            missing = tuple(await migrate.missing(tx))
             server = await postgres_facts(tx, _ALL)
             return DatabaseFacts(
                 server=server,

@@ -17,9 +17,9 @@ async def check_readiness(ctx: Context) -> Mapping[str, str]:
     """What keeps each part from working, `ok` where nothing does."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await ctx.db.ping()
-            missing = await migrate.missing(ctx.db.dsn)
-    except (Fault, TimeoutError, OSError):
+            async with ctx.db.reading() as connection:
+                missing = await migrate.missing(connection)
+    except (Fault, TimeoutError):
         return {"database": "does not answer", "schema": "unknown"}
     schema = f"lacks {len(missing)} migrations, {missing[0]} first" if missing else OK
     return {"database": OK, "schema": schema}
