@@ -21,7 +21,8 @@ from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.workloads import workload_handlers
 from verderer.cli.assembly import objects_config, open_context, secret_key
 from verderer.cli.first_look import check_store
-from verderer.cli.workers import Workers, listen
+from verderer.cli.listening import listen
+from verderer.cli.workers import Workers
 from verderer.core.version import VERSION
 from verderer.objects.grants import open_grants
 from verderer.objects.store import open_store

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verderer.cli.data_folder import make_data_folder, take_first_login, with_secret_key
+from verderer.cli.listening import cannot_listen
 from verderer.cli.up import lock, plan
 from verderer.cli.up.left_running import steps_left_running
 from verderer.cli.up.role import RoleSpec
 from verderer.cli.up.stream import LogStream
 from verderer.cli.up.supervisor import Supervisor
-from verderer.cli.workers import cannot_listen
 from verderer.settings import Settings
 from verderer.telemetry import logs
 
