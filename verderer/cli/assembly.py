@@ -1,7 +1,8 @@
-"""Builds the parts of the control plane from settings."""
+"""Builds the parts of the control plane from settings, and refuses what waiting cannot mend."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
@@ -9,13 +10,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+import structlog
+
 from verderer.cli.settling import settle_soon
-from verderer.core.errors import Refusal
+from verderer.core.errors import Fault, Refusal
 from verderer.objects.config import ObjectsConfig
+from verderer.objects.store import ObjectStore
 from verderer.settings import Settings
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
 from verderer.usecases.context import Context
+from verderer.usecases.readiness import check_readiness
+
+_PATIENCE_S = 5.0
+"""For the object store's first answer."""
+
+log = structlog.get_logger(__name__)
 
 
 def database_url(settings: Settings) -> str:
@@ -94,3 +104,38 @@ async def open_context(settings: Settings, *, role: str) -> AsyncIterator[Contex
     finally:
         await wakeups.stop()
         await db.close()
+
+
+async def check_schema(ctx: Context) -> None:
+    """Look whether the database is of this release.
+
+    Raises:
+        Refusal: it lacks migrations, or was never set up.
+    """
+    schema = (await check_readiness(ctx))["schema"]
+    if schema.startswith("lacks"):
+        raise Refusal(f"the database {schema}", hint="Run `verderer migrate`.", code="schema")
+
+
+async def check_store(store: ObjectStore) -> None:
+    """Write, read and delete one small object.
+
+    A store that is away or full is said in the log and no reason to stay away too: pages and
+    placement do without it, and it comes back by itself.
+
+    Raises:
+        Refusal: the bucket is missing, or the credentials, rights or region are wrong.
+    """
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            await store.probe()
+    except TimeoutError:
+        _warn(f"no answer within {_PATIENCE_S:.0f} s", "Check objects.endpoint and the network.")
+    except Fault as e:
+        if setting := e.detail.get("setting"):
+            raise Refusal(f"{setting}: {e.message}", hint=e.hint, code="objects") from e
+        _warn(e.message, e.hint)
+
+
+def _warn(why: str, hint: str) -> None:
+    log.warning("output and artifacts cannot be kept at the moment", why=why, hint=hint)

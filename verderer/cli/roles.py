@@ -27,8 +27,13 @@ def scheduler(settings: Settings) -> None:
 
 
 async def _schedule(settings: Settings) -> None:
-    from verderer.cli.assembly import holder, objects_config, open_context
-    from verderer.cli.first_look import check_schema, check_store
+    from verderer.cli.assembly import (
+        check_schema,
+        check_store,
+        holder,
+        objects_config,
+        open_context,
+    )
     from verderer.loops.janitor import run_janitor
     from verderer.loops.placement import run_placement
     from verderer.objects.store import open_store

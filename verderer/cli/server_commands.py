@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from verderer.cli.backup.commands import backup, restore
 from verderer.cli.lean_start import import_structlog, leave_out_pydantic
 from verderer.cli.up.role import COLOURS_VARIABLE, GO_VARIABLE, REFUSED
 from verderer.core.errors import Refusal, VerdererError
@@ -50,7 +51,7 @@ DatabaseUrl = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (up, down, server, scheduler, agent, migrate, recover):
+    for command in (up, down, server, scheduler, agent, migrate, recover, backup, restore):
         app.command(rich_help_panel=PANEL)(command)
     app.command(hidden=True)(postgres)
 

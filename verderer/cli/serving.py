@@ -19,8 +19,7 @@ from verderer.api.app import build_app
 from verderer.api.metrics import metrics_page
 from verderer.api.mlflow.app import mlflow_handlers
 from verderer.api.workloads import workload_handlers
-from verderer.cli.assembly import objects_config, open_context, secret_key
-from verderer.cli.first_look import check_store
+from verderer.cli.assembly import check_store, objects_config, open_context, secret_key
 from verderer.cli.listening import listen
 from verderer.cli.workers import Workers
 from verderer.core.version import VERSION

