@@ -106,6 +106,12 @@ def answers(url: str, headers: Mapping[str, str] | None = None) -> bool:
         return False
 
 
+def oldest_postgres() -> Path | None:
+    """The oldest PostgreSQL that will do, where it is installed; else the newest, as everywhere."""
+    found = Path("/usr/lib/postgresql/15/bin")
+    return found if (found / "postgres").exists() else None
+
+
 def over_tcp(dsn: str, port: int) -> str:
     """The same server's address, as a machine elsewhere writes it."""
     parts = urlsplit(dsn)
@@ -121,7 +127,7 @@ def outside() -> Iterator[Outside]:
     with ExitStack() as stack:
         folder = stack.enter_context(reachable_folder())
         port = free_port()
-        database = EmbeddedPostgres(folder / "outside", Launch(port=port))
+        database = EmbeddedPostgres(folder / "outside", Launch(port=port, bin=oldest_postgres()))
         stack.enter_context(database)
         (folder / "s3").mkdir()
         s3 = stack.enter_context(servers.versitygw(folder / "s3"))

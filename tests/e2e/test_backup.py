@@ -8,13 +8,17 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 
 from tests.chaos.platform import check_rows, platform, rows
+from tests.e2e.apart import BUCKET, outside
 from tests.e2e.commands import VERDERER, Cli, clean_environment
 from tests.e2e.test_apart import PASSING
 from tests.rig.folders import reachable_folder
+from verderer.objects.store import open_store
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.xdist_group("chaos")]
 
@@ -102,6 +106,42 @@ def test_nothing_is_restored_over_something(kept: Kept) -> None:
     done = kept.command("backup", str(kept.folder / "b"), "--data-dir", str(kept.folder / "old"))
     assert done.returncode == 1
     assert "is not empty" in done.stderr
+
+
+def test_a_bucket_is_listed_or_copied_and_an_older_server_has_its_own_programs() -> None:
+    with outside() as there:
+        assert there.command("doctor", "--server", "--fix").stdout
+        assert there.command("migrate").returncode == 0
+        store = open_store(there.s3.config(f"s3://{BUCKET}/some/prefix"))
+        for name in ("artifacts/a", "artifacts/b"):
+            asyncio.run(store.put(name, name.encode()))
+        asyncio.run(store.put("tmp/c", b"not for good"))
+        listed, copied = there.folder / "listed", there.folder / "copied"
+        assert "2 objects" in there.command("backup", str(listed)).stdout
+        assert "2 objects" in there.command("backup", str(copied), "--objects").stdout
+        other = asyncio.run(make_database(there.dsn, "other"))
+        elsewhere = {"VERDERER_OBJECTS_URL": f"s3://{BUCKET}/else"}
+        done = there.command("restore", str(copied), VERDERER_DATABASE_URL=other, **elsewhere)
+        assert done.returncode == 0, done.stderr
+        moved = open_store(there.s3.config(f"s3://{BUCKET}/else"))
+        assert asyncio.run(moved.get("artifacts/b")) == b"artifacts/b"
+        third = asyncio.run(make_database(there.dsn, "third"))
+        asyncio.run(store.delete("artifacts/b"))
+        done = there.command("restore", str(listed), VERDERER_DATABASE_URL=third)
+        assert done.returncode == 1
+        assert "1 objects are missing or not what was written: artifacts/b" in done.stderr
+        asyncio.run(store.put("artifacts/b", b"artifacts/b"))
+        done = there.command("restore", str(listed), VERDERER_DATABASE_URL=third)
+        assert done.returncode == 0, done.stderr
+
+
+async def make_database(dsn: str, name: str) -> str:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+        return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+    finally:
+        await connection.close()
 
 
 @pytest.mark.parametrize("what", ["manifest.json", "database.dump", "objects.jsonl", "object"])
