@@ -95,7 +95,8 @@ class Platform:
         found = []
         for process in psutil.process_iter(["cmdline"]):
             words = process.info["cmdline"] or []
-            if any(marker in word for word in words) and "sh" in words[0]:
+            # A shell by its own name: its path, and ours, may hold anything.
+            if any(marker in word for word in words) and Path(words[0]).name.endswith("sh"):
                 found.append(process)
         return found
 
