@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 import pytest
 
@@ -24,6 +26,12 @@ def test_a_server_that_is_too_old_is_named_with_its_version() -> None:
         (asyncpg.InvalidPasswordError("no"), Refusal, "does not let ana in"),
         (asyncpg.InvalidCatalogNameError("no"), Refusal, "has no database forest"),
         (ValueError("in s3cret@db"), Refusal, "database.url cannot be used: in …@db"),
+        (ssl.SSLCertVerificationError("who?"), Refusal, "cannot be checked: "),
+        (
+            asyncpg.ClientConfigurationError('root certificate file "x" is not there\nHINT: y'),
+            Refusal,
+            'cannot be checked: root certificate file "x" is not there',
+        ),
         (ConnectionRefusedError("refused"), Fault, "cannot be reached: refused"),
         (TimeoutError(), Fault, "cannot be reached: TimeoutError"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -37,6 +38,13 @@ def not_connected(error: BaseException, dsn: str) -> VerdererError:
             f"PostgreSQL at {place} has no database {database}",
             hint=f"CREATE DATABASE {database} OWNER {role}; {_IN_URL}",
             code="database_missing",
+        )
+    if isinstance(error, ssl.SSLError) or "root certificate file" in str(error):
+        why = " ".join(str(error).partition("\nHINT")[0].split())
+        return Refusal(
+            f"the certificate of PostgreSQL at {place} cannot be checked: {why}",
+            hint="Name its authority's file: sslrootcert=FILE in database.url, or PGSSLROOTCERT.",
+            code="database_certificate",
         )
     if isinstance(error, _ADDRESS):
         return Refusal(

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
@@ -64,15 +65,17 @@ def known_migrations() -> set[str]:
     return {migration.name for migration in migrations()}
 
 
-def find_program(name: str, major: int, given: Path | None) -> str:
+def find_program(name: str, major: int, given: Path | None, *, dsn: str) -> str:
     """The oldest `pg_dump` or `pg_restore` here that is not older than version `major`.
 
-    A newer program than need be writes and says things that an older server does not take.
+    A newer program than need be writes and says things that an older server does not take. The
+    programs that came with the package know no TLS, so they are left out where `dsn` asks for it.
 
     Raises:
         Fault: there is none.
     """
-    found = [(version, path) for path in _places(name, given) if (version := _version(path))]
+    places = _places(name, given, tls=_wants_tls(dsn))
+    found = [(version, path) for path in places if (version := _version(path))]
     fit = sorted((version, path) for version, path in found if version >= major)
     if not fit:
         seen = ", ".join(sorted({str(version) for version, _ in found})) or "none"
@@ -83,12 +86,15 @@ def find_program(name: str, major: int, given: Path | None) -> str:
     return fit[0][1]
 
 
-def _places(name: str, given: Path | None) -> Iterator[str]:
+def _wants_tls(dsn: str) -> bool:
+    return any(f"sslmode={mode}" in urlsplit(dsn).query for mode in ("require", "verify"))
+
+
+def _places(name: str, given: Path | None, *, tls: bool) -> Iterator[str]:
     folders = [*([given] if given else []), *sorted(Path("/usr/lib/postgresql").glob("*/bin"))]
-    try:
-        folders.append(wheel_folder())
-    except Fault:
-        pass
+    if not tls:
+        with suppress(Fault):
+            folders.append(wheel_folder())
     for folder in folders:
         if (folder / name).is_file():
             yield str(folder / name)

@@ -30,6 +30,10 @@ _PLURALS = {
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
     ),
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Service": "/api/v1/namespaces/{}/services",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Ingress": "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
 }

@@ -40,7 +40,7 @@ async def make_backup(settings: Settings, folder: Path, *, copied: bool) -> Mani
     dsn = database_url(settings)
     migrations = await dumping.applied(dsn)
     major = await dumping.server_major(dsn)
-    program = dumping.find_program("pg_dump", major, settings.postgres.bin)
+    program = dumping.find_program("pg_dump", major, settings.postgres.bin, dsn=dsn)
     await dumping.dump(dsn, folder / DUMP, program=program)
     (folder / DUMP).chmod(0o600)
     store = open_store(objects_config(settings))

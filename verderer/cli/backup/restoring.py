@@ -55,7 +55,7 @@ async def restore(settings: Settings, folder: Path) -> Manifest:
             await copy(_inside(folder), store, [one.key for one in known])
     await _verify(folder, store)
     major = max(manifest.postgres, await dumping.server_major(dsn))
-    program = dumping.find_program("pg_restore", major, settings.postgres.bin)
+    program = dumping.find_program("pg_restore", major, settings.postgres.bin, dsn=dsn)
     await dumping.load(dsn, folder / DUMP, program=program)
     await migrate(dsn)
     async with open_context(settings, role="restore") as ctx:
