@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from testbeds.kubernetes.cluster import Cluster, find
+from testbeds.kubernetes.cluster import ADMIN, Cluster, find
 from tests.drivers.kubernetes.bed import ROOT, path_of
 from verderer.cli.configuration import known_settings, load
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.xdist_group("kubernetes")
 
 CHART = ROOT / "deploy" / "charts" / "verderer"
 SPACE = "verderer"
+INSTALLED = "verderer-installed"
 GIVEN = {
     "publicUrl": "https://verderer.example.com",
     "database.existingSecret": "db",
@@ -99,6 +101,48 @@ def test_schedulers_never_share_a_node(cluster: Cluster) -> None:
 
     cluster._wait("schedulers on two nodes", lambda: len(set(nodes("scheduler"))) == 2)
     cluster._wait("two servers", lambda: len(nodes("server")) == 2)
+
+
+def test_an_install_as_the_page_says_runs_nothing_before_the_migration(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    if find("helm") is None or find("kubectl") is None:
+        pytest.skip("NOT TESTED: no Helm or no kubectl, so nothing was installed")
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    script = page.partition("### On Kubernetes")[2].partition("```sh\n")[2].partition("```")[0]
+    script = script.partition("kubectl -n verderer exec")[0]
+    for said, meant in {
+        "-n verderer": f"-n {INSTALLED}",
+        "namespace verderer": f"namespace {INSTALLED}",
+        "deploy/charts": f"{ROOT}/deploy/charts",
+    }.items():
+        script = script.replace(said, meant)
+    for name in ("database-url", "secret-key", "access-key", "bucket-secret"):
+        (tmp_path / name).write_text("x")
+    programs = {str(Path(find(name) or "").parent) for name in ("helm", "kubectl")}
+    environment = os.environ | {
+        "KUBECONFIG": str(cluster.kubeconfig(ADMIN)),
+        "PATH": ":".join([*programs, os.environ["PATH"]]),
+        "HELM_CACHE_HOME": str(tmp_path / "helm"),
+    }
+    with subprocess.Popen(["sh", "-eux", "-c", script], cwd=tmp_path, env=environment) as shell:
+        base = f"/api/v1/namespaces/{INSTALLED}/pods"
+        migrate = f"{base}?labelSelector=app.kubernetes.io/name=verderer-migrate"
+        cluster._wait("the Job's pod", lambda: cluster.call("GET", migrate)["items"])
+        [pod] = cluster.call("GET", migrate)["items"]
+        servers = f"/apis/apps/v1/namespaces/{INSTALLED}/deployments"
+        assert cluster.call("GET", servers)["items"] == []
+        ended = {"status": {"phase": "Succeeded"}}
+        path = f"{base}/{pod['metadata']['name']}/status"
+        cluster._wait("KWOK has seen it", lambda: running(cluster, base, pod))
+        cluster.call("PATCH", path, ended, kind="application/merge-patch+json")
+        assert shell.wait(60) == 0
+    assert len(cluster.call("GET", servers)["items"]) == 2
+
+
+def running(cluster: Cluster, base: str, pod: dict[str, Any]) -> bool:
+    found = cluster.call("GET", f"{base}/{pod['metadata']['name']}")
+    return bool(found["status"]["phase"] == "Running")
 
 
 def test_every_variable_is_a_setting_and_no_secret_is_inline() -> None:
