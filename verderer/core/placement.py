@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol, Self
 
 from verderer.core.explain import Reason, why_not
 from verderer.core.model.cluster import Place
@@ -26,10 +26,11 @@ class Shape:
 
     requests: Resources
     nodes: int = 1
+    total: Resources = field(init=False, compare=False, repr=False)
+    """On all nodes together."""
 
-    @property
-    def total(self) -> Resources:
-        return self.requests.scaled(self.nodes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.requests.scaled(self.nodes))
 
 
 class Lane(Protocol):
@@ -49,8 +50,7 @@ class Lane(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A step and the cluster that it should go to."""
 
     step: int
@@ -76,26 +76,52 @@ class _Free:
     place: Place
     left: dict[str, int]
 
-    def fits(self, shape: Shape) -> bool:
-        return all(
-            self.left.get(name, 0) >= amount * shape.nodes
-            and self.place.rooms[name].largest >= amount
-            for name, amount in shape.requests.items()
+
+@dataclass(slots=True)
+class _Choice:
+    """The places whose nodes are large enough for one shape, with what is asked of each."""
+
+    asks: tuple[tuple[str, int], ...]
+    candidates: list[tuple[_Free, list[tuple[str, int, int]]]]
+    """Beside each: resource, amount on all nodes together, and all there is of it."""
+
+    @classmethod
+    def among(cls, free: Iterable[_Free], shape: Shape) -> Self:
+        asks = shape.total.items()
+        return cls(
+            asks,
+            [
+                (f, [(name, n, max(1, f.place.rooms[name].allocatable)) for name, n in asks])
+                for f in free
+                if all(
+                    name in f.place.rooms and f.place.rooms[name].largest >= amount
+                    for name, amount in shape.requests.items()
+                )
+            ],
         )
 
-    def take(self, total: Resources) -> None:
-        for name, amount in total.items():
-            self.left[name] -= amount
+    def take(self) -> int | None:
+        """Take room for one step where most is left of what is then scarcest; where, if anywhere.
 
-    def emptiness(self, total: Resources) -> float:
-        """Share that would be left of the scarcest resource asked for; 1.0 when nothing is."""
-        return min(
-            (
-                (self.left[name] - amount) / max(1, self.place.rooms[name].allocatable)
-                for name, amount in total.items()
-            ),
-            default=1.0,
-        )
+        This runs for every step that is placed, so it makes nothing but numbers.
+        """
+        best, most = None, -1.0
+        for free, asks in self.candidates:
+            left, scarcest = free.left, 1.0
+            for name, amount, whole in asks:
+                rest = left[name] - amount
+                if rest < 0:
+                    break
+                if rest < scarcest * whole:
+                    scarcest = rest / whole
+            else:
+                if scarcest > most:
+                    best, most = free, scarcest
+        if best is None:
+            return None
+        for name, amount in self.asks:
+            best.left[name] -= amount
+        return best.place.id
 
 
 def place(lanes: Mapping[LaneKey, Lane], places: Sequence[Place], *, limit: int) -> Plan:
@@ -107,6 +133,7 @@ def place(lanes: Mapping[LaneKey, Lane], places: Sequence[Place], *, limit: int)
     """
     free = [_Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online]
     plan = Plan()
+    choices: dict[LaneKey, _Choice] = {}
     heads = [(-lane.priority, lane.since(0), key, 0) for key, lane in lanes.items() if len(lane)]
     heapq.heapify(heads)
     while heads:
@@ -115,27 +142,21 @@ def place(lanes: Mapping[LaneKey, Lane], places: Sequence[Place], *, limit: int)
             break
         priority, _, key, position = heads[0]
         lane = lanes[key]
-        chosen = _choose(free, lane.shape)
+        choice = choices.get(key)
+        if choice is None:
+            choice = choices[key] = _Choice.among(free, lane.shape)
+        chosen = choice.take()
         if chosen is None:
             heapq.heappop(heads)
             plan.holds[key] = explain(lane.shape, places, free)
             continue
-        chosen.take(lane.shape.total)
-        plan.assignments.append(Assignment(lane.step(position), chosen.place.id, key))
+        plan.assignments.append(Assignment(lane.step(position), chosen, key))
         position += 1
         if position < len(lane):
             heapq.heapreplace(heads, (priority, lane.since(position), key, position))
         else:
             heapq.heappop(heads)
     return plan
-
-
-def _choose(free: Sequence[_Free], shape: Shape) -> _Free | None:
-    fitting = [f for f in free if f.fits(shape)]
-    if len(fitting) < 2:
-        return fitting[0] if fitting else None
-    total = shape.total
-    return max(fitting, key=lambda f: f.emptiness(total))
 
 
 def explain(shape: Shape, places: Iterable[Place], free: Sequence[_Free]) -> tuple[Reason, ...]:

@@ -58,24 +58,30 @@ class Placer:
             if len(self.snapshot) or self._told:
                 await self.snapshot.look_around(tx)
         plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST)
-        placed = await self._write(plan) if plan.assignments else 0
+        try:
+            placed = await self._write(plan) if plan.assignments else 0
+        except Conflict as e:
+            if e.code != "no_room":
+                raise
+            return Round(0, len(self.snapshot), True, None)  # nothing was written: look again
         await self._explain(plan, now)
         wake_in_s = None if wake_at is None else max(0.0, wake_at - now)
         return Round(placed, len(self.snapshot), plan.more, wake_in_s)
 
     async def _write(self, plan: Plan) -> int:
         lanes = self.snapshot.lanes
-        proposals = [
-            orders.Proposal(a.step, a.cluster, lanes[a.lane].shape.total) for a in plan.assignments
-        ]
+        asks = {key: lanes[key].shape.total for key in {a.lane for a in plan.assignments}}
+        proposals = [orders.Proposal(a.step, a.cluster, asks[a.lane]) for a in plan.assignments]
         async with self._ctx.db.transaction() as tx:
             if not await orders.holds_lease(tx, LEASE, self._epoch):
                 raise Conflict("another scheduler leads now", code="lease_lost")
             applied = await orders.apply(tx, proposals)
             begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
+            details = {p.id: {"cluster": p.name} for p in self.snapshot.places}
+            await audit.add(tx, _ACTOR, [_entry(o, details[o.cluster]) for o in applied.ordered])
+            # Rows that others wait for come last.
             await runs.count(tx, begun)
-            names = {p.id: p.name for p in self.snapshot.places}
-            await audit.add(tx, _ACTOR, [_entry(o, names[o.cluster]) for o in applied.ordered])
+            await orders.take_room(tx, applied)
         await self._settle(plan, applied)
         topics = {f"cluster:{o.cluster}" for o in applied.ordered}
         topics |= {f"run:{o.run}" for o in applied.ordered}
@@ -136,12 +142,12 @@ def _codes(reasons: tuple[Reason, ...]) -> list[tuple[Why, str, str]]:
     return [(r.why, r.cluster, r.resource) for r in reasons]
 
 
-def _entry(o: orders.Ordered, cluster: str) -> audit.Entry:
+def _entry(o: orders.Ordered, detail: Mapping[str, str]) -> audit.Entry:
     return audit.Entry(
         action="attempt.assigned",
         project=o.project,
         run=o.run,
         step=o.idx,
         attempt=o.number,
-        detail={"cluster": cluster},
+        detail=detail,
     )

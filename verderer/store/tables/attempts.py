@@ -52,7 +52,7 @@ _CLUSTERS_OF_RUN = """
     SELECT DISTINCT a.cluster_id
       FROM steps AS s JOIN attempts AS a ON a.step_id = s.id
      WHERE s.run_id = $1 AND s.state = 'active'
-       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+       AND a.ended_at IS NULL
      ORDER BY 1
 """
 _STOP = """
@@ -68,7 +68,7 @@ _DESIRED = """
     wanted AS (
         SELECT step_id, number, state, revision FROM attempts
          WHERE cluster_id = $1 AND revision > $2
-           AND state IN ('assigned', 'starting', 'running', 'stopping')
+           AND ended_at IS NULL
          ORDER BY revision FETCH FIRST $3 ROWS WITH TIES)
     SELECT c.revision AS now, a.revision, a.number, a.state::text, s.run_id, s.idx, s.name,
            s.template, s.matrix, r.name AS run_name, r.document, r.parameters, r.project_id,
@@ -89,15 +89,14 @@ _LIVE_ON = """
     SELECT n.project_id, n.run_id, n.idx, n.number
       FROM named AS n JOIN attempts AS a ON a.step_id = n.id AND a.number = n.number
      WHERE a.cluster_id = $1
-       AND (a.state IN ('assigned', 'starting', 'running', 'stopping')
-            OR a.ended_at > now() - interval '1 day')
+       AND (a.ended_at IS NULL OR a.ended_at > now() - interval '1 day')
 """
 _RUNS_LIVE_ON = """
     SELECT DISTINCT r.project_id, r.id
       FROM runs AS r JOIN steps AS s ON s.run_id = r.id
       JOIN attempts AS a ON a.step_id = s.id
      WHERE r.id = ANY($2) AND s.state = 'active' AND a.cluster_id = $1
-       AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+       AND a.ended_at IS NULL
 """
 
 

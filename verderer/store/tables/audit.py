@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from verderer.core.model.actor import Actor
 from verderer.store.database import Tx, columns
@@ -33,8 +34,7 @@ _MANY = 20
 """From so many rows on COPY takes less of both processors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What was done to what."""
 
     action: str

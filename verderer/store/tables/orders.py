@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from verderer.core.errors import Conflict
 from verderer.core.model.resources import Resources
 from verderer.store.database import Tx, columns
 
@@ -23,7 +25,6 @@ _RAISE = """
 _FREE = """
     SELECT cluster_id, resource, allocatable - reserved AS free
       FROM capacity WHERE cluster_id = ANY($1)
-     ORDER BY cluster_id, resource FOR NO KEY UPDATE
 """
 # CASE keeps the planner from guessing, as in `steps.py`.
 _TAKE = """
@@ -42,21 +43,22 @@ _TAKE = """
      WHERE s.id = t.step_id AND CASE WHEN s.state = 'ready' THEN true END
  RETURNING s.id, s.run_id, s.idx, s.attempts, t.project_id, t.cluster_id
 """
-_ADD = """
-    INSERT INTO attempts (step_id, number, cluster_id, state, revision)
-    SELECT step_id, number, cluster_id, 'assigned', revision
-      FROM unnest($1::bigint[], $2::smallint[], $3::int[], $4::bigint[])
-        AS u (step_id, number, cluster_id, revision)
-"""
+_ADDED = ("step_id", "number", "cluster_id", "state", "revision")
+# Everybody takes these rows in one order. A row that has no room for it is left as it is.
 _RESERVE = """
-    UPDATE capacity AS c SET reserved = c.reserved + u.amount
-      FROM unnest($1::int[], $2::text[], $3::bigint[]) AS u (cluster_id, resource, amount)
-     WHERE c.cluster_id = u.cluster_id AND c.resource = u.resource
+    WITH held AS MATERIALIZED (
+        SELECT c.cluster_id, c.resource, u.amount
+          FROM unnest($1::int[], $2::text[], $3::bigint[]) AS u (cluster_id, resource, amount)
+          JOIN capacity AS c ON c.cluster_id = u.cluster_id AND c.resource = u.resource
+         ORDER BY c.cluster_id, c.resource FOR NO KEY UPDATE OF c)
+    UPDATE capacity AS c SET reserved = c.reserved + h.amount
+      FROM held AS h
+     WHERE c.cluster_id = h.cluster_id AND c.resource = h.resource
+       AND CASE WHEN h.amount < 0 THEN true ELSE c.reserved + h.amount <= c.allocatable END
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A step, where it should run, and what it asks for there in all."""
 
     step: int
@@ -64,8 +66,7 @@ class Proposal:
     asks: Resources
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(NamedTuple):
     """An attempt that now exists."""
 
     step: int
@@ -78,11 +79,13 @@ class Ordered:
 
 @dataclass(slots=True)
 class Applied:
-    """What became of a plan."""
+    """What became of a plan. It holds once its room is taken, see `take_room`."""
 
     ordered: list[Ordered] = field(default_factory=list)
     no_room: set[int] = field(default_factory=set)
     """Step ids that no longer fit; they stay in the queue."""
+    asks: dict[tuple[int, str], int] = field(default_factory=dict)
+    """What `ordered` asks for, by cluster and resource."""
 
 
 async def holds_lease(tx: Tx, name: str, epoch: int) -> bool:
@@ -94,7 +97,7 @@ async def apply(tx: Tx, plan: Sequence[Proposal]) -> Applied:
     """Write attempts for the part of `plan` that holds against the rows of now.
 
     Steps that left the queue meanwhile, or are being cancelled at this moment, are passed over.
-    Nothing is reserved beyond what a cluster can give.
+    Nothing is ordered beyond what a cluster can give; `take_room` makes that certain.
     """
     revisions = {
         row["id"]: row["revision"]
@@ -106,11 +109,23 @@ async def apply(tx: Tx, plan: Sequence[Proposal]) -> Applied:
         return applied
     asks = {p.step: p.asks for p in fitting}
     rows = await tx.fetch(_TAKE, *columns([(p.step, p.cluster) for p in fitting], 2))
-    applied.ordered = [Ordered(*row.values()) for row in rows]
-    new = [(o.step, o.number, o.cluster, revisions[o.cluster]) for o in applied.ordered]
-    await tx.execute(_ADD, *columns(new, 4))
-    await reserve(tx, [(o.cluster, asks[o.step]) for o in applied.ordered])
+    applied.ordered = [Ordered(*row) for row in rows]
+    new = [(o.step, o.number, o.cluster, "assigned", revisions[o.cluster]) for o in applied.ordered]
+    await tx.copy_records_to_table("attempts", records=new, columns=_ADDED)
+    applied.asks = _totals((o.cluster, asks[o.step]) for o in applied.ordered)
     return applied
+
+
+async def take_room(tx: Tx, applied: Applied) -> None:
+    """Reserve what the orders ask for: the last thing before the commit.
+
+    Whoever gives room back waits for whoever holds these rows, so they are held for a moment only.
+
+    Raises:
+        Conflict: `no_room`: a cluster has shrunk since `apply` looked; give up the transaction.
+    """
+    if await _add_totals(tx, applied.asks) < sum(1 for n in applied.asks.values() if n):
+        raise Conflict("a cluster gives less than a moment ago", code="no_room")
 
 
 async def _trim(tx: Tx, plan: Sequence[Proposal]) -> tuple[list[Proposal], set[int]]:
@@ -122,25 +137,35 @@ async def _trim(tx: Tx, plan: Sequence[Proposal]) -> tuple[list[Proposal], set[i
     no_room: set[int] = set()
     for p in plan:
         keys = [((p.cluster, resource), amount) for resource, amount in p.asks.items()]
-        if all(free.get(key, 0) >= amount for key, amount in keys):
+        for key, amount in keys:
+            if free.get(key, 0) < amount:
+                no_room.add(p.step)
+                break
+        else:
             for key, amount in keys:
                 free[key] -= amount
             fitting.append(p)
-        else:
-            no_room.add(p.step)
     return fitting, no_room
 
 
-async def reserve(tx: Tx, changes: Sequence[tuple[int, Resources]], *, sign: int = 1) -> None:
-    """Add (or with `sign=-1` give back) amounts to what is reserved, by cluster id."""
+async def give_room(tx: Tx, cluster: int, amounts: Iterable[Resources]) -> None:
+    """Give back what was reserved on a cluster: the last thing before the commit."""
+    totals = _totals((cluster, each) for each in amounts)
+    await _add_totals(tx, {key: -n for key, n in totals.items()})
+
+
+def _totals(changes: Iterable[tuple[int, Resources]]) -> dict[tuple[int, str], int]:
     totals: defaultdict[tuple[int, str], int] = defaultdict(int)
-    for cluster, amounts in changes:
+    for (cluster, amounts), times in Counter(changes).items():
         for resource, amount in amounts.items():
-            totals[cluster, resource] += sign * amount
-    await _add_totals(tx, totals)
+            totals[cluster, resource] += times * amount
+    return totals
 
 
-async def _add_totals(tx: Tx, totals: Mapping[tuple[int, str], int]) -> None:
+async def _add_totals(tx: Tx, totals: Mapping[tuple[int, str], int]) -> int:
+    """Return how many rows were changed."""
     rows = [(cluster, resource, n) for (cluster, resource), n in sorted(totals.items()) if n]
-    if rows:
-        await tx.execute(_RESERVE, *columns(rows, 3))
+    if not rows:
+        return 0
+    status: str = await tx.execute(_RESERVE, *columns(rows, 3))
+    return int(status.rpartition(" ")[2])

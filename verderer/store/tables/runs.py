@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +45,11 @@ _STEP_COLUMNS = (
     "ready_at",
     "ended_at",
 )
+# A backend has one transaction at a time, so no two that run together wait for one shard, unless
+# their numbers are so many apart.
 _COUNT = """
     INSERT INTO run_counters AS c (project_id, state, shard, n)
-    SELECT project_id, state, $4, n
+    SELECT project_id, state, pg_backend_pid() % 64, n
       FROM unnest($1::int[], $2::run_state[], $3::bigint[]) AS u (project_id, state, n)
      ORDER BY project_id, state
         ON CONFLICT (project_id, state, shard) DO UPDATE SET n = c.n + excluded.n
@@ -76,7 +77,6 @@ _SETTLE = """
         AS u (id, closed, failed, state)
      WHERE r.id = u.id
 """
-_SHARDS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ async def count(tx: Tx, changes: Mapping[tuple[int, RunState], int]) -> None:
     """Add to what pages count, by (project id, state)."""
     rows = [(project, state.value, n) for (project, state), n in changes.items() if n]
     if rows:
-        await tx.execute(_COUNT, *columns(rows, 3), random.randrange(_SHARDS))
+        await tx.execute(_COUNT, *columns(rows, 3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,7 @@ _WAITING = """
 _UNKNOWN = """
     SELECT count(*)::int FROM (
         SELECT FROM attempts
-         WHERE cluster_id = $1 AND state IN ('assigned', 'starting', 'running', 'stopping')
-         LIMIT 10000) AS few
+         WHERE cluster_id = $1 AND ended_at IS NULL LIMIT 10000) AS few
 """
 
 

@@ -73,8 +73,10 @@ async def receive_facts(
             await steps.started(tx, _begun(work.moved.values()))
         ends = Ends()
         if work.ended:
-            ends = await _end(ctx, tx, actor.id, work, locked)
+            ends = await _end(ctx, tx, work, locked)
         await audit.add(tx, actor, work.entries + ends.entries)
+        # Placement waits for these rows, so they come last.
+        await _give_back(ctx, tx, actor.id, [work.held[key].shape for key in work.ended])
     topics = {f"run:{key.run}" for key in (*work.moved, *work.ended)}
     topics |= {f"project:{project}" for project in ends.projects}
     if work.ended:
@@ -133,9 +135,7 @@ def _fold(work: _Work, held: attempts.Held, fact: Fact) -> None:
     )
 
 
-async def _end(
-    ctx: Context, tx: Tx, cluster: int, work: _Work, locked: Mapping[int, runs.LockedRun]
-) -> Ends:
+async def _end(ctx: Context, tx: Tx, work: _Work, locked: Mapping[int, runs.LockedRun]) -> Ends:
     await attempts.end(tx, list(work.ended.values()))
     await results.add_artifacts(tx, work.outputs)
     ends = Ends(locked=locked)
@@ -155,7 +155,6 @@ async def _end(
         await steps.started(tx, _begun(begun))
         await queue_again(tx, again, locked)
     await settle_ends(ctx, tx, ends)
-    await _give_back(ctx, tx, cluster, [work.held[key].shape for key in work.ended])
     return ends
 
 
@@ -175,4 +174,4 @@ def _begun(changes: Iterable[attempts.Change]) -> list[tuple[int, datetime]]:
 
 async def _give_back(ctx: Context, tx: Tx, cluster: int, shapes: Sequence[int]) -> None:
     total_of = await ctx.pipelines.totals(tx, set(shapes))
-    await orders.reserve(tx, [(cluster, total_of[shape]) for shape in shapes], sign=-1)
+    await orders.give_room(tx, cluster, [total_of[shape] for shape in shapes])
