@@ -45,8 +45,7 @@ _LIVE = """
     SELECT s.run_id, r.name AS run, p.name AS project, s.idx, s.name AS step, a.number,
            a.state::text AS state, a.node, a.started_at
       FROM clusters AS c
-      JOIN attempts AS a ON a.cluster_id = c.id
-                        AND a.state IN ('assigned', 'starting', 'running', 'stopping')
+      JOIN attempts AS a ON a.cluster_id = c.id AND a.ended_at IS NULL
       JOIN steps AS s ON s.id = a.step_id
       JOIN runs AS r ON r.id = s.run_id
       JOIN projects AS p ON p.id = r.project_id
