@@ -22,6 +22,8 @@ class Attempt:
     behaviour: Behaviour
     observed: Observed
     turn: int = 0
+    due: float | None = None
+    """When the last of the plans for it is due; None: nothing was ever planned."""
     over: asyncio.Event | None = None
     """Made for those who wait for its end."""
 
@@ -169,6 +171,7 @@ class FakeCluster:
 
     def _plan_at(self, attempt: Attempt, at: float, end: End | None) -> None:
         plan = _Plan(attempt.observed.key, attempt.turn, end)
+        attempt.due = at
         heapq.heappush(self._plans, (at, next(self._ticket), plan))
 
     def _next_node(self) -> str:
