@@ -58,9 +58,17 @@ class Contexts:
 
 
 def config_path() -> Path:
-    """Where the file is; `XDG_CONFIG_HOME` moves it."""
+    """Where the file is; `XDG_CONFIG_HOME` moves it.
+
+    Raises:
+        Invalid: nobody knows where this user is at home.
+    """
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "verderer" / "config.toml"
+    try:
+        return Path(base).expanduser() / "verderer" / "config.toml"
+    except RuntimeError:
+        hint = "Set HOME or XDG_CONFIG_HOME to a folder of yours."
+        raise Invalid("this user has no home folder", hint=hint, code="settings") from None
 
 
 def load() -> Contexts:
