@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.store.database import Row, Tx, columns
@@ -100,8 +101,7 @@ _RUNS_LIVE_ON = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt that this transaction holds, with what is needed to decide about its step."""
 
     key: AttemptKey
@@ -133,8 +133,7 @@ async def lock(tx: Tx, cluster: int, keys: Sequence[AttemptKey]) -> dict[Attempt
     return held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What to write about an attempt."""
 
     step: int

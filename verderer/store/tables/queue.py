@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from verderer.store.database import Tx, columns
 
@@ -32,8 +33,7 @@ _STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"
 _HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A step that is about to wait for a place."""
 
     step: int

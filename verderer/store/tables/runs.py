@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from verderer.core.errors import NotFound
 from verderer.core.model.run import RunState
 from verderer.store.database import Row, Tx, columns
@@ -149,8 +151,7 @@ async def count(tx: Tx, changes: Mapping[tuple[int, RunState], int]) -> None:
         await tx.execute(_COUNT, *columns(rows, 3))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedRun:
+class LockedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that this transaction holds."""
 
     id: int

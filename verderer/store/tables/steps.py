@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from verderer.core.model.step import StepState
 from verderer.store.database import Row, Tx, columns
@@ -76,8 +77,7 @@ _EDGES_OF_RUN = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """A step that is over, and how."""
 
     id: int
@@ -89,8 +89,7 @@ class Ended:
     """When its last attempt began to run; kept unless an earlier one is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Successor:
+class Successor(msgspec.Struct, frozen=True, kw_only=True):
     """A blocked step, and how many of the steps it waits for have just ended."""
 
     id: int
