@@ -56,6 +56,13 @@ async def _prepare(connection: asyncpg.Connection[Any]) -> None:
     )
 
 
+async def _as_it_is(_connection: object) -> None:
+    """Nothing is left to take back: no statement of ours changes its session.
+
+    What the pool does by itself is to ask the server, a trip for each transaction.
+    """
+
+
 def _encode_jsonb(value: object) -> bytes:
     return b"\x01" + msgspec.json.encode(value)
 
@@ -88,6 +95,7 @@ class Database:
                 min_size=1,
                 max_size=size,
                 init=_prepare,
+                reset=_as_it_is,
                 command_timeout=60,
                 timeout=10,
                 max_inactive_connection_lifetime=600,

@@ -86,22 +86,29 @@ class Snapshot:
 
         `now` is in seconds of a clock that never jumps, the same as for `wake_later`.
         """
-        horizon = await queue.horizon(tx)
-        # At first nothing was seen before, so only what will be read again has to be known.
-        known_from = 0 if self._since_xid else horizon
-        pages = queue.since(tx, self._since_xid, known_from=known_from)
         recent: dict[int, int] = {}
-        fresh = 0
         try:
-            async with aclosing(pages):
-                async for page in pages:
-                    await self._learn_shapes(tx, page)
-                    fresh += self._take_in(page, now, horizon, recent)
+            if self._since_xid:
+                horizon, page = await queue.news(tx, self._since_xid)
+                await self._learn_shapes(tx, page)
+                fresh = self._take_in(page, now, horizon, recent)
+            else:
+                horizon = await queue.horizon(tx)
+                fresh = await self._read_whole(tx, now, horizon, recent)
         except BaseException:
             self._forget()  # half of it taken in: begin anew
             raise
         self._since_xid = horizon
         self._recent = recent
+        return fresh
+
+    async def _read_whole(self, tx: Tx, now: float, horizon: int, recent: dict[int, int]) -> int:
+        fresh = 0
+        # Nothing was seen before, so only what will be read again has to be known.
+        async with aclosing(queue.whole(tx, known_from=horizon)) as pages:
+            async for page in pages:
+                await self._learn_shapes(tx, page)
+                fresh += self._take_in(page, now, horizon, recent)
         return fresh
 
     def _take_in(

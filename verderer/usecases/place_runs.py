@@ -73,9 +73,7 @@ class Placer:
         asks = {key: lanes[key].shape.total for key in {a.lane for a in plan.assignments}}
         proposals = [orders.Proposal(a.step, a.cluster, asks[a.lane]) for a in plan.assignments]
         async with self._ctx.db.transaction() as tx:
-            if not await orders.holds_lease(tx, LEASE, self._epoch):
-                raise Conflict("another scheduler leads now", code="lease_lost")
-            applied = await orders.apply(tx, proposals)
+            applied = await orders.apply(tx, proposals, lease=LEASE, epoch=self._epoch)
             begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
             details = {p.id: {"cluster": p.name} for p in self.snapshot.places}
             await audit.add(tx, _ACTOR, [_entry(o, details[o.cluster]) for o in applied.ordered])

@@ -11,20 +11,21 @@ from verderer.core.errors import Conflict
 from verderer.core.model.resources import Resources
 from verderer.store.database import Tx, columns
 
-_FENCE = """
-    SELECT 1 FROM leases
-     WHERE name = $1 AND epoch = $2 AND expires_at > now()
-       FOR KEY SHARE
-"""
-_RAISE = """
-    UPDATE clusters SET revision = revision + 1
-     WHERE id IN (SELECT id FROM clusters WHERE id = ANY($1) AND enabled
-                   ORDER BY id FOR NO KEY UPDATE)
- RETURNING id, revision
-"""
-_FREE = """
-    SELECT cluster_id, resource, allocatable - reserved AS free
-      FROM capacity WHERE cluster_id = ANY($1)
+# In one trip: that the lease is still ours, and nobody can take it over and act before we commit;
+# the clusters' new revisions; and what is free there, which `take_room` makes certain.
+_OPEN = """
+    WITH fence AS MATERIALIZED (
+        SELECT 1 FROM leases
+         WHERE name = $1 AND epoch = $2 AND expires_at > now()
+           FOR KEY SHARE),
+    raised AS (
+        UPDATE clusters SET revision = revision + 1
+         WHERE EXISTS (SELECT FROM fence)
+           AND id IN (SELECT id FROM clusters WHERE id = ANY($3) AND enabled
+                       ORDER BY id FOR NO KEY UPDATE)
+     RETURNING id, revision)
+    SELECT r.id, r.revision, c.resource, c.allocatable - c.reserved AS free
+      FROM fence LEFT JOIN raised AS r ON true LEFT JOIN capacity AS c ON c.cluster_id = r.id
 """
 # CASE keeps the planner from guessing, as in `steps.py`.
 _TAKE = """
@@ -88,22 +89,21 @@ class Applied:
     """What `ordered` asks for, by cluster and resource."""
 
 
-async def holds_lease(tx: Tx, name: str, epoch: int) -> bool:
-    """Whether the lease is still ours; nobody can take it over and act before we commit."""
-    return await tx.fetchval(_FENCE, name, epoch) is not None
-
-
-async def apply(tx: Tx, plan: Sequence[Proposal]) -> Applied:
+async def apply(tx: Tx, plan: Sequence[Proposal], *, lease: str, epoch: int) -> Applied:
     """Write attempts for the part of `plan` that holds against the rows of now.
 
     Steps that left the queue meanwhile, or are being cancelled at this moment, are passed over.
     Nothing is ordered beyond what a cluster can give; `take_room` makes that certain.
+
+    Raises:
+        Conflict: `lease_lost`: the lease is no longer ours under this epoch; nothing was written.
     """
-    revisions = {
-        row["id"]: row["revision"]
-        for row in await tx.fetch(_RAISE, sorted({p.cluster for p in plan}))
-    }
-    fitting, no_room = await _trim(tx, [p for p in plan if p.cluster in revisions])
+    opened = await tx.fetch(_OPEN, lease, epoch, sorted({p.cluster for p in plan}))
+    if not opened:
+        raise Conflict("another scheduler leads now", code="lease_lost")
+    revisions = {row["id"]: row["revision"] for row in opened}
+    free = {(row["id"], row["resource"]): row["free"] for row in opened}
+    fitting, no_room = _trim(free, [p for p in plan if p.cluster in revisions])
     applied = Applied(no_room=no_room | {p.step for p in plan if p.cluster not in revisions})
     if not fitting:
         return applied
@@ -128,11 +128,9 @@ async def take_room(tx: Tx, applied: Applied) -> None:
         raise Conflict("a cluster gives less than a moment ago", code="no_room")
 
 
-async def _trim(tx: Tx, plan: Sequence[Proposal]) -> tuple[list[Proposal], set[int]]:
-    free: dict[tuple[int, str], int] = {
-        (row["cluster_id"], row["resource"]): row["free"]
-        for row in await tx.fetch(_FREE, sorted({p.cluster for p in plan}))
-    }
+def _trim(
+    free: dict[tuple[int, str], int], plan: Sequence[Proposal]
+) -> tuple[list[Proposal], set[int]]:
     fitting: list[Proposal] = []
     no_room: set[int] = set()
     for p in plan:

@@ -21,12 +21,22 @@ _ADD = """
 _COPIED = ("step_id", "run_id", "project_id", "shape_id")
 _DROP_RUN = "DELETE FROM queue WHERE run_id = $1"
 # Rows of one transaction come in the order in which it wrote them.
-_SINCE = """
+_WHOLE = """
     SELECT step_id, project_id, shape_id, priority,
            extract(epoch FROM not_before - now())::float8 AS due_in_s,
            extract(epoch FROM ready_at)::float8 AS ready_s,
-           CASE WHEN q.xid >= $2 THEN q.xid::text::bigint END AS known_xid
-      FROM queue AS q WHERE q.xid >= $1 ORDER BY q.xid
+           CASE WHEN q.xid >= $1 THEN q.xid::text::bigint END AS known_xid
+      FROM queue AS q ORDER BY q.xid
+"""
+# With the horizon, seen at the same moment, in one trip; a row without a step when none is new.
+_NEWS = """
+    SELECT step_id, project_id, shape_id, priority,
+           extract(epoch FROM not_before - now())::float8 AS due_in_s,
+           extract(epoch FROM ready_at)::float8 AS ready_s,
+           q.xid::text::bigint AS known_xid, h.horizon
+      FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon) AS h
+      LEFT JOIN queue AS q ON q.xid >= $1
+     ORDER BY q.xid
 """
 _PAGE = 20_000
 _STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"
@@ -90,17 +100,25 @@ async def horizon(tx: Tx) -> int:
     return found
 
 
-async def since(tx: Tx, xid: int, *, known_from: int) -> AsyncGenerator[Sequence[Entry], None]:
-    """Rows written by transaction `xid` or later, in the order of transactions, in pages.
+async def news(tx: Tx, xid: int) -> tuple[int, Sequence[Entry]]:
+    """The horizon, and the rows written by transaction `xid` or later, oldest transaction first.
+
+    Each row is as a tuple of the fields of `Entry`.
+    """
+    rows = await tx.fetch(_NEWS, xid)
+    found: int = rows[0]["horizon"]
+    if rows[0]["step_id"] is None:
+        return found, []
+    return found, [Entry(*row[:-1]) for row in map(tuple, rows)]
+
+
+async def whole(tx: Tx, *, known_from: int) -> AsyncGenerator[Sequence[Entry], None]:
+    """All of the queue in pages, oldest transaction first; never all of it in memory at once.
 
     Each row is as a tuple of the fields of `Entry`; transactions below `known_from` are left out
-    of it. From 0 on it is the whole queue, which is never held in memory at once: close the
-    iterator, or the transaction that reads it stays open.
+    of it. Close the iterator, or the transaction that reads it stays open.
     """
-    if xid:
-        yield await tx.fetch(_SINCE, xid, known_from)
-        return
     async with tx.transaction(readonly=True):
-        cursor = await tx.cursor(_SINCE, xid, known_from)
+        cursor = await tx.cursor(_WHOLE, known_from)
         while page := await cursor.fetch(_PAGE):
             yield page
