@@ -40,7 +40,7 @@ class Platform:
         self.url = f"http://127.0.0.1:{port}"
         self.log = data / "up.log"
         self.extra: list[subprocess.Popen[bytes]] = []
-        self._environment = dict(os.environ if environment is None else environment)
+        self.environment = dict(os.environ if environment is None else environment)
         data.mkdir(parents=True, exist_ok=True)
         self.start()
 
@@ -50,7 +50,7 @@ class Platform:
         command += ["--data-dir", str(self.data), "--port", str(self.port)]
         with self.log.open("wb") as out:
             self.up = subprocess.Popen(
-                command, stdout=out, stderr=subprocess.STDOUT, env=self._environment
+                command, stdout=out, stderr=subprocess.STDOUT, env=self.environment
             )
 
     @property
