@@ -30,7 +30,7 @@ class Scale:
 
 
 QUICK = Scale(
-    repeats=1, seconds=3, queued=10_000, samples=40, deep=100_000, log_mb=100, life_s=6
+    repeats=1, seconds=2, queued=10_000, samples=30, deep=50_000, log_mb=50, life_s=5
 )  # fmt: skip
 USUAL = Scale(
     repeats=5, seconds=8, queued=50_000, samples=200, deep=1_000_000, log_mb=500, life_s=30
