@@ -138,8 +138,17 @@ class AgentSettings:
     """Address of the control plane. Empty: the server of the same settings, on this machine."""
     cluster: str = "local"
     """The `cluster_id` that it serves."""
+    ca_file: Path | None = None
+    """PEM file of the authority that signed the control plane's certificate. Unset: the system's
+    authorities."""
+    identity_file: Path | None = None
+    """File of the agent's own key and credential, which joining makes. Unset:
+    `agent/identity.json` in the data folder."""
+    join_token: Secret | None = None
+    """Joins with it at the first start, where there is no identity yet: for containers."""
     credential_file: Path | None = None
-    """File with the agent's credential. Unset: `agent/credential` in the data folder."""
+    """File with a credential that never changes, for an agent that has not joined. Unset:
+    `agent/credential` in the data folder."""
     spool_dir: Path | None = None
     """Folder of the agent's journal, which must survive restarts. Unset: `agent/spool` in the
     data folder."""
@@ -211,6 +220,9 @@ class KubernetesSettings:
     """Context of that file. Empty: its current one."""
     namespace: str = "cube-execution"
     """Where the agent keeps its own objects, one for each attempt."""
+    identity_secret: str = ""
+    """Name of a Secret in that namespace which keeps the agent's key and credential. Empty: a
+    file does, `agent.identity_file`."""
     service_account: str = "cube-agent"
     """The agent's own account in that namespace, to which rights in projects' namespaces go."""
     project_prefix: str = "verderer-"
@@ -337,6 +349,10 @@ class Settings:
     @property
     def agent_credential_file(self) -> Path:
         return self.agent.credential_file or self.data_dir / "agent" / "credential"
+
+    @property
+    def agent_identity_file(self) -> Path:
+        return self.agent.identity_file or self.data_dir / "agent" / "identity.json"
 
     @property
     def agent_spool_dir(self) -> Path:

@@ -18,6 +18,9 @@ from verderer.usecases.context import Context
 
 PUBLIC = {
     "POST /api/v1/login",
+    # A join token or a signature of the agent's key in the body opens these.
+    "POST /api/v1/agent/join",
+    "POST /api/v1/agent/renew",
     "GET /api/v1/openapi.json",
     "GET /api/docs",
     "GET /api/docs/{path:str}",

@@ -31,6 +31,7 @@ OF_A_RUN: list[tuple[str, str, Any, int]] = [
     ("GET", "/artifacts", None, 200),
     ("GET", "/artifacts/0/1/model/files", None, 200),
     ("GET", "/artifacts/0/1/model/content", None, 200),
+    ("GET", "/artifacts/0/1/model/archive", None, 422),
     ("GET", "/watch", None, 200),
     ("POST", "/cancel", None, 409),
     ("POST", "/retry", {}, 409),
@@ -58,6 +59,9 @@ def of_the_rest(cluster: str) -> list[tuple[str, str, Any, dict[str, int]]]:
         ("GET", f"/clusters/{cluster}", None, everybody(200)),
         ("POST", f"/clusters/{cluster}/disable", None, everybody(403, root=200)),
         ("POST", f"/clusters/{cluster}/enable", None, everybody(403, root=200)),
+        ("POST", "/clusters", {"id": "fresh", "kind": "slurm"}, everybody(403, root=201)),
+        ("DELETE", "/clusters/fresh/agent", None, everybody(403, root=404)),
+        ("DELETE", "/clusters/fresh", None, everybody(403, root=204)),
     ]
 
 

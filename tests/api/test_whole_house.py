@@ -31,6 +31,8 @@ PUBLIC = {
     "/api/v1/openapi.json",
     "/api/v1/pipelines/schema",  # the same everywhere
     "/api/v1/login",  # a password is the credential
+    "/api/v1/agent/join",  # a join token is
+    "/api/v1/agent/renew",  # a signature is
     "/login",
     "/preferences",  # theme and language, in cookies of the reader's own
     "/assets/{name:path}",

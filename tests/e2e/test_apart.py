@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from tests.chaos.platform import wait_for
+from tests.chaos.platform import rows, wait_for
 from tests.e2e.apart import Outside, Role, answers, outside
 from tests.e2e.commands import Cli
 
@@ -77,7 +78,10 @@ def test_nothing_is_left_in_a_folder_of_the_servers(house: House) -> None:
 
 
 def test_the_other_scheduler_takes_over(house: House) -> None:
-    leading = next(one for one in house.schedulers if '"lease":"placement"' in one.said)
+    leader = "SELECT holder FROM leases WHERE name = 'placement' AND expires_at > now()"
+    (row,) = asyncio.run(rows(house.outside.dsn, leader))
+    pid = int(str(row["holder"]).split("-")[-2])
+    (leading,) = [one for one in house.schedulers if one.process.pid == pid]
     leading.process.kill()
     file = house.outside.folder / "passing.yaml"
     file.write_text(PASSING.replace("name: passing", "name: after"))

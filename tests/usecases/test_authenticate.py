@@ -17,8 +17,9 @@ from verderer.core.model.actor import ActorKind, Role
 from verderer.core.model.attempt import AttemptKey
 from verderer.store.database import Database
 from verderer.usecases.authenticate import authenticate
-from verderer.usecases.clusters import create_cluster_credential, revoke_cluster_credential
+from verderer.usecases.clusters import create_cluster_credential
 from verderer.usecases.context import Context
+from verderer.usecases.enrolment.expel import revoke_agent
 from verderer.usecases.known_actors import KnownActors
 from verderer.usecases.people.account import end_session, end_sessions, list_sessions
 from verderer.usecases.people.projects import put_member, remove_member
@@ -235,10 +236,10 @@ async def test_a_new_agent_credential_replaces_the_old_one_at_once(
     fresh = await create_cluster_credential(ctx, SYSTEM, "local", "local")
     assert not await known(ctx, bearer=cast.agent)
     assert await known(ctx, bearer=fresh)
-    await revoke_cluster_credential(ctx, SYSTEM, "local")
+    await revoke_agent(ctx, SYSTEM, "local")
     assert not await known(ctx, bearer=fresh)
     with pytest.raises(NotFound):
-        await revoke_cluster_credential(ctx, SYSTEM, "local")
+        await revoke_agent(ctx, SYSTEM, "local")
 
 
 async def test_a_cluster_does_not_change_its_kind(ctx: Context, cast: Cast) -> None:

@@ -15,9 +15,11 @@ from typing import Final
 
 import structlog
 
+from verderer.agent.checking import tell_checks
 from verderer.agent.chores import Chores
 from verderer.agent.ending import Ender
 from verderer.agent.files.transfers import Granter, Transfers
+from verderer.agent.identity.renewing import Renewing
 from verderer.agent.journal import Journal
 from verderer.agent.launching import Launcher
 from verderer.agent.logs.shipping import Shipper
@@ -32,7 +34,7 @@ from verderer.agent.session import (
     SupersededNote,
     open_session,
 )
-from verderer.core.errors import Conflict, Fault
+from verderer.core.errors import Conflict, Fault, VerdererError
 from verderer.drivers.contract import Driver
 from verderer.wire.client import AgentClient
 from verderer.wire.object_client import ObjectClient
@@ -57,6 +59,8 @@ class AgentConfig:
     version: str
     ca_file: str | None = None
     """PEM file of the authority that signed the server's certificate, when the system has none."""
+    identity: Renewing | None = None
+    """Where the next credential comes from; None: this one is for good."""
     settle_s: float = 10.0
     """An attempt that was launched and is absent for so long is reported as lost."""
     request_timeout_s: float = 30.0
@@ -89,6 +93,8 @@ async def run_agent(config: AgentConfig, driver: Driver) -> int:
                     timeout_s=config.request_timeout_s,
                 )
             )
+            if config.identity is not None:
+                await _identify(stack, config.identity, client)
             objects = await stack.enter_async_context(
                 ObjectClient(config.server_url, ca_file=config.ca_file)
             )
@@ -96,6 +102,15 @@ async def run_agent(config: AgentConfig, driver: Driver) -> int:
             if session is None:
                 return EXIT_STOPPED
             return await _serve(config, driver, session, objects, note, stop)
+
+
+async def _identify(stack: AsyncExitStack, identity: Renewing, client: AgentClient) -> None:
+    """Begin with a credential that works, if there is one to be had, and keep it fresh."""
+    if identity.due:
+        with contextlib.suppress(VerdererError):  # said, and tried again, by the task below
+            await identity.once(client)
+    task = asyncio.create_task(identity.run(client), name="credential")
+    stack.callback(task.cancel)
 
 
 async def _enter(
@@ -122,12 +137,14 @@ async def _serve(
 ) -> int:
     journal = Journal(config.state_dir / "journal")
     reporter, chores = Reporter(), Chores()
-    books = _assemble(config, driver, session, objects, journal, reporter, chores)
+    transfers = Transfers(Granter(session), objects)
+    books = _assemble(config, driver, session, transfers, journal, reporter, chores)
     reporting = chores.spawn(reporter.run(session), "reporter")
     loops = [
         chores.spawn(fetch_orders(session, books, reporter), "orders"),
         chores.spawn(watch_cluster(driver, books, settle_s=config.settle_s), "cluster"),
         chores.spawn(tell_nodes(driver, reporter), "nodes"),
+        chores.spawn(tell_checks(driver, session, transfers), "checks"),
         chores.spawn(_sound(note), "session"),
     ]
     try:
@@ -154,12 +171,11 @@ def _assemble(
     config: AgentConfig,
     driver: Driver,
     session: Session,
-    objects: ObjectClient,
+    transfers: Transfers,
     journal: Journal,
     reporter: Reporter,
     chores: Chores,
 ) -> Reconciler:
-    transfers = Transfers(Granter(session), objects)
     hands = Hands(
         launcher=Launcher(driver, journal, transfers, chores),
         ender=Ender(driver, transfers, chores),

@@ -69,11 +69,17 @@ class ControlPlane(Protocol):
 class Session:
     """Requests in the name of one epoch."""
 
-    def __init__(self, client: ControlPlane, welcome: Welcome) -> None:
+    def __init__(
+        self, client: ControlPlane, welcome: Welcome, *, clock_ahead_s: float = 0.0
+    ) -> None:
         self.client = client
         self.epoch = welcome.epoch
         self.cluster = welcome.cluster
         self.heartbeat_s = welcome.heartbeat_s
+        self.cluster_number = welcome.number
+        """Of the cluster's row: its agent's own objects are named by it."""
+        self.clock_ahead_s = clock_ahead_s
+        """How far this machine's clock is ahead of the control plane's."""
         self.over = asyncio.Event()
         """Set when another agent has taken over."""
 
@@ -147,6 +153,7 @@ async def open_session(client: ControlPlane, *, version: str, kind: str) -> Sess
     hello = Hello(instance=secrets.token_hex(8), version=version, kind=kind, protocol=PROTOCOL)
     backoff, complaints = Backoff(), Complaints("hello to the control plane")
     while True:
+        began = time.time()
         try:
             welcome = await client.hello(hello)
         except VerdererError as error:
@@ -156,7 +163,9 @@ async def open_session(client: ControlPlane, *, version: str, kind: str) -> Sess
             continue
         complaints.over()
         log.info("session opened", cluster=welcome.cluster, epoch=welcome.epoch)
-        return Session(client, welcome)
+        middle = (began + time.time()) / 2
+        ahead_s = middle - welcome.server_unix_ms / 1000
+        return Session(client, welcome, clock_ahead_s=ahead_s)
 
 
 class _Note(msgspec.Struct, frozen=True):

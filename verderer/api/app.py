@@ -13,6 +13,7 @@ from litestar.middleware import DefineMiddleware
 from litestar.types import ControllerRouterHandler
 
 from verderer.api import docs, health, me, projects, tokens, users
+from verderer.api.agents import enrolment
 from verderer.api.auth import provide_actor, provide_context
 from verderer.api.errors import answer_error
 from verderer.api.gate import Gate, check_routes
@@ -30,8 +31,8 @@ Hook = Callable[..., Any]
 
 def api_router(handlers: Sequence[ControllerRouterHandler] = ()) -> Router:
     """Everything under `/api/v1`: accounts, projects, users, tokens, and `handlers`."""
-    own = (*me.ROUTES, *tokens.ROUTES, *projects.ROUTES, *users.ROUTES, docs.openapi_document)
-    return Router("/api/v1", route_handlers=[*own, *handlers])
+    own = (*me.ROUTES, *tokens.ROUTES, *projects.ROUTES, *users.ROUTES, *enrolment.ROUTES)
+    return Router("/api/v1", route_handlers=[*own, docs.openapi_document, *handlers])
 
 
 def build_app(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any
 
-from litestar import Request, Response, get, post
-from litestar.params import PathParameter
+from litestar import Request, Response, delete, get, post
+from litestar.params import JSONBody, PathParameter
 
 from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.etags import tagged
@@ -19,6 +20,7 @@ from verderer.core.model.ids import run_id_text
 from verderer.core.model.resources import format_quantity
 from verderer.store.views.clusters import (
     Capacity,
+    CheckRow,
     ClusterRow,
     LiveRow,
     NodeRow,
@@ -27,7 +29,18 @@ from verderer.store.views.clusters import (
 )
 from verderer.usecases.clusters import set_cluster_enabled
 from verderer.usecases.context import Context
-from verderer.wire.users import CapacityOut, ClusterDetailOut, ClusterOut, LiveOut, NodeOut
+from verderer.usecases.enrolment.expel import retire_cluster, revoke_agent
+from verderer.usecases.enrolment.invite import invite_agent, join_command
+from verderer.wire.users import (
+    CapacityOut,
+    CheckOut,
+    ClusterDetailOut,
+    ClusterIn,
+    ClusterOut,
+    InvitationOut,
+    LiveOut,
+    NodeOut,
+)
 
 ClusterArg = Annotated[str, PathParameter(max_length=63, description="The cluster's id.")]
 _READ = {"action": Action.CLUSTER_READ}
@@ -48,6 +61,40 @@ async def one(
 ) -> Response[ClusterDetailOut]:
     """A cluster with its nodes, and those of the caller's own attempts that are under way there."""
     return tagged(request, await _detail(context, actor, cluster))
+
+
+@post("/clusters", opt=_MANAGE, tags=["clusters"], summary="Add a cluster")
+async def add(context: ContextArg, actor: ActorArg, data: JSONBody[ClusterIn]) -> InvitationOut:
+    """Make the cluster if there is none, and a token with which its agent joins, once.
+
+    409 when there is a cluster of that id and of another kind.
+    """
+    life = timedelta(minutes=data.minutes)
+    made = await invite_agent(context, actor, data.id, data.kind, life=life)
+    return InvitationOut(
+        cluster=made.cluster_id,
+        kind=made.kind,
+        token=made.token,
+        expires_at=made.expires_at,
+        command=join_command(context.public_url, made),
+    )
+
+
+@delete(
+    "/clusters/{cluster:str}/agent",
+    opt=_MANAGE,
+    tags=["clusters"],
+    summary="Lock a cluster's agent out",
+)
+async def revoke(context: ContextArg, actor: ActorArg, cluster: ClusterArg) -> None:
+    """Revoke what its agent shows, at once; what runs there goes on until it joins again."""
+    await revoke_agent(context, actor, cluster)
+
+
+@delete("/clusters/{cluster:str}", opt=_MANAGE, tags=["clusters"], summary="Remove a cluster")
+async def remove(context: ContextArg, actor: ActorArg, cluster: ClusterArg) -> None:
+    """Take it out for good; its history stays. 409 `cluster_busy` while attempts are under way."""
+    await retire_cluster(context, actor, cluster)
 
 
 @post(
@@ -86,23 +133,15 @@ async def _detail(context: Context, actor: Actor, cluster: str) -> ClusterDetail
         **_cluster(found.cluster),
         node_list=[_node(row) for row in found.nodes],
         live=[_live(row) for row in found.live],
+        checks=[_check(row) for row in found.checks],
     )
-
-
-def state_of(row: ClusterRow) -> str:
-    """`online`, `offline`, `disabled`, or `never` when its agent has not called yet."""
-    if not row.enabled:
-        return "disabled"
-    if row.seen_at is None:
-        return "never"
-    return "online" if row.online else "offline"
 
 
 def _cluster(row: ClusterRow) -> dict[str, Any]:
     return {
         "id": row.cluster_id,
         "kind": row.kind,
-        "state": state_of(row),
+        "state": row.state,
         "enabled": row.enabled,
         "seen_at": row.seen_at,
         "silent_s": row.silent_s,
@@ -112,6 +151,17 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
         "capacity": [_capacity(one) for one in row.capacity],
         "created_at": row.created_at,
     }
+
+
+def _check(row: CheckRow) -> CheckOut:
+    return CheckOut(
+        name=row.name,
+        level=row.level.value,
+        required=row.required,
+        message=row.message,
+        remedy=row.remedy,
+        checked_at=row.checked_at,
+    )
 
 
 def _capacity(one: Capacity) -> CapacityOut:
@@ -152,4 +202,4 @@ def _live(row: LiveRow) -> LiveOut:
     )
 
 
-ROUTES = (clusters, one, disable, enable)
+ROUTES = (clusters, one, add, revoke, remove, disable, enable)

@@ -30,6 +30,28 @@ CODES: Mapping[str, Explained] = MappingProxyType(
             "The e-mail address and password do not belong together. When an own password is "
             "being changed the status is 403.",
         ),
+        "join_token_used": Explained(
+            401, "The join token was used", "It lets one agent in, once; make another one."
+        ),
+        "join_token_expired": Explained(
+            401, "The join token has run out", "It lives for an hour unless said otherwise."
+        ),
+        "join_token_unknown": Explained(
+            401, "No such join token", "It is misspelt, or a newer one has taken its place."
+        ),
+        "unknown_agent": Explained(
+            401,
+            "The agent is not known",
+            "No agent of the cluster has this key: it was revoked, or another one has joined.",
+        ),
+        "replayed": Explained(
+            401, "The signature was used before", "Each one is taken once; sign again."
+        ),
+        "clock_skew": Explained(
+            401,
+            "The clocks are apart",
+            "Agent and control plane differ by more than five minutes; run NTP on both machines.",
+        ),
         "not_allowed": Explained(
             403, "Not allowed", "The caller is known and may not do this; somebody else may."
         ),
@@ -78,6 +100,9 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         "lease_lost": Explained(
             409, "Another scheduler leads", "The term that this belonged to is over."
         ),
+        "cluster_busy": Explained(
+            409, "Attempts are under way", "The cluster can be removed once nothing runs there."
+        ),
         "already_exists": Explained(409, "It exists", "There is one of this name already."),
         "object_exists": Explained(409, "The object exists", "It was to be made, not replaced."),
         "key_in_the_way": Explained(
@@ -109,6 +134,11 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         ),
         "malformed": Explained(
             400, "Malformed", "The request is not what HTTP or JSON allow, so nothing was read."
+        ),
+        "wrong_kind": Explained(
+            400,
+            "A cluster of another kind",
+            "The join token is for a cluster of another kind than the agent serves.",
         ),
         "refused": Explained(400, "Refused", "The request is understood and cannot be granted."),
         "too_many": Explained(429, "Too often", "Wait for `retry_after_s` seconds."),

@@ -49,27 +49,6 @@ async def _schedule(settings: Settings) -> None:
             tasks.create_task(run_janitor(ctx, store, holder=me))
 
 
-def agent(settings: Settings) -> None:
-    """Run a cluster's work: the local cluster's, or what `agent.kind` says.
-
-    Raises:
-        Refusal: the cluster is not set up here.
-    """
-    from verderer.cli.settling import settled
-
-    if settings.agent.kind == "slurm":
-        from verderer.cli.slurm_agent import run as run_slurm
-
-        raise SystemExit(_run(settled(run_slurm(settings))))
-    if settings.agent.kind == "kubernetes":
-        from verderer.cli.kubernetes_agent import run as run_kubernetes
-
-        raise SystemExit(_run(settled(run_kubernetes(settings))))
-    from verderer.cli.local_agent import run
-
-    raise SystemExit(_run(settled(run(settings))))
-
-
 def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
     import structlog

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from verderer.cli.agents import commands as agent_commands
 from verderer.cli.backup.commands import backup, restore
 from verderer.cli.lean_start import import_structlog, leave_out_pydantic
-from verderer.cli.up.role import COLOURS_VARIABLE, GO_VARIABLE, REFUSED
-from verderer.core.errors import Refusal, VerdererError
+from verderer.cli.playing import Config, DataDir, play
 
 if TYPE_CHECKING:
     from verderer.settings import Settings
 
 PANEL = "Run the platform"
 
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="Settings file (TOML). (default: verderer.toml in the data folder, if there)",
-        show_default=False,
-    ),
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Folder of everything that survives a restart. (default: ~/.local/share/verderer)",
-        show_default=False,
-    ),
-]
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -51,8 +30,9 @@ DatabaseUrl = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (up, down, server, scheduler, agent, migrate, recover, backup, restore):
+    for command in (up, down, server, scheduler, migrate, recover, backup, restore):
         app.command(rich_help_panel=PANEL)(command)
+    app.add_typer(agent_commands.group, name="agent", rich_help_panel=PANEL)
     app.command(hidden=True)(postgres)
 
 
@@ -117,7 +97,7 @@ def server(config: Config = None, data_dir: DataDir = None) -> None:
         roles.server(settings)
 
     leave_out_pydantic()
-    _play("server", config, data_dir, run, uses=("verderer.cli.serving", "uvloop"))
+    play("server", config, data_dir, run, uses=("verderer.cli.serving", "uvloop"))
 
 
 def scheduler(config: Config = None, data_dir: DataDir = None) -> None:
@@ -129,19 +109,7 @@ def scheduler(config: Config = None, data_dir: DataDir = None) -> None:
         roles.scheduler(settings)
 
     uses = ("verderer.cli.assembly", "verderer.loops.placement", "verderer.loops.janitor", "uvloop")
-    _play("scheduler", config, data_dir, run, uses=uses)
-
-
-def agent(config: Config = None, data_dir: DataDir = None) -> None:
-    """Run one cluster's work, beside it; dials out and needs no database."""
-
-    def run(settings: Settings) -> None:
-        from verderer.cli import roles
-
-        roles.agent(settings)
-
-    uses = ("verderer.cli.local_agent", "uvloop")
-    _play("agent", config, data_dir, run, uses=uses, central=False)
+    play("scheduler", config, data_dir, run, uses=uses)
 
 
 def migrate(
@@ -177,7 +145,7 @@ def migrate(
         "verderer.usecases.people.bootstrap",
         "verderer.usecases.clusters",
     )
-    _play("migrate", config, data_dir, run, uses=uses)
+    play("migrate", config, data_dir, run, uses=uses)
 
 
 def recover(
@@ -199,7 +167,7 @@ def recover(
         address, password = roles.recover(settings, email)
         print(f"Login: {address}  one-time password: {password}")
 
-    _play("recover", config, data_dir, run)
+    play("recover", config, data_dir, run)
 
 
 def postgres(config: Config = None, data_dir: DataDir = None) -> None:
@@ -210,64 +178,4 @@ def postgres(config: Config = None, data_dir: DataDir = None) -> None:
 
         postgres_role.run(settings)
 
-    _play("postgres", config, data_dir, run, central=False)
-
-
-def _play(
-    role: str,
-    config: Path | None,
-    data_dir: Path | None,
-    run: Callable[[Settings], None],
-    *,
-    uses: tuple[str, ...] = (),
-    central: bool = True,
-) -> None:
-    """Read settings, set the log up, and run a role to its end.
-
-    `uses` are the modules that the role will import: the supervisor has that done ahead of time.
-    `central` roles are handed the secret key and the database's address, whatever they come
-    from. A role that cannot work as configured ends with the code that says so.
-    """
-    import_structlog()
-    import structlog
-
-    from verderer.cli.configuration import load
-    from verderer.telemetry import logs
-
-    logs.configure(role=role)
-    try:
-        settings = load(config=config, flags={"data_dir": data_dir})
-        colours = True if COLOURS_VARIABLE in os.environ else None
-        logs.configure(
-            role=role, format=settings.log.format, level=settings.log.level, colours=colours
-        )
-        _wait_for_go(uses)
-        run(_complete(settings) if central else settings)
-    except VerdererError as e:
-        structlog.get_logger().error(e.message, hint=e.hint, code=e.code)
-        raise typer.Exit(REFUSED if isinstance(e, Refusal) else 1) from e
-    except Exception as e:
-        # One event of the log, not thirty lines of it.
-        structlog.get_logger().exception("crashed")
-        raise typer.Exit(1) from e
-
-
-def _wait_for_go(uses: tuple[str, ...]) -> None:
-    if GO_VARIABLE not in os.environ:
-        return
-    for name in uses:
-        import_module(name)
-    if not sys.stdin.readline():
-        raise typer.Exit(1)  # the supervisor is gone
-
-
-def _complete(settings: Settings) -> Settings:
-    from verderer.cli.data_folder import with_secret_key
-    from verderer.settings import Secret
-    from verderer.store.embedded.launcher import dsn_at
-
-    complete = with_secret_key(settings)
-    if complete.database.url is not None:
-        return complete
-    address = Secret(dsn_at(settings.postgres_dir))
-    return replace(complete, database=replace(complete.database, url=address))
+    play("postgres", config, data_dir, run, central=False)

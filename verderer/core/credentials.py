@@ -38,6 +38,7 @@ class TokenKind(StrEnum):
     SESSION = "vrd_s_"  # a browser's
     USER = "vrd_u_"  # a program's, on behalf of a person
     AGENT = "vrd_a_"  # of one cluster
+    JOIN = "vrd_j_"  # opens the door to one cluster's agent, once
     STEP = "vrd_t_"  # of one running attempt
 
 

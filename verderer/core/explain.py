@@ -23,6 +23,7 @@ class Why(StrEnum):
     NO_CLUSTER = "no_cluster"  # no cluster is connected
     DISABLED = "disabled"  # an admin took the cluster out
     OFFLINE = "offline"  # its agent is silent
+    UNFIT = "unfit"  # a check that work depends on does not pass beside the cluster
     NO_SUCH_RESOURCE = "no_such_resource"  # the cluster has none of what is asked
     NODE_TOO_SMALL = "node_too_small"  # no single node is large enough
     CLUSTER_TOO_SMALL = "cluster_too_small"  # all of its nodes together are too few
@@ -47,7 +48,7 @@ class Reason:
     seconds: float = 0.0
     """Of silence, or until a pause is over."""
     others: tuple[str, ...] = field(default=())
-    """Names of the steps that are waited for."""
+    """Names of the steps that are waited for, or of the check that does not pass."""
 
     @property
     def message(self) -> str:
@@ -85,6 +86,8 @@ def why_not(requests: Resources, nodes: int, place: Place, left: Mapping[str, in
     """
     if not place.enabled:
         return Reason(why=Why.DISABLED, cluster=place.name)
+    if place.unfit:
+        return Reason(why=Why.UNFIT, cluster=place.name, others=(place.unfit,))
     if not place.online:
         return Reason(why=Why.OFFLINE, cluster=place.name, seconds=round(place.silent_s))
     worst: Reason | None = None
@@ -143,6 +146,8 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
             return "an admin has taken this cluster out of use"
         case Why.OFFLINE:
             return f"its agent has been silent for {r.seconds:.0f} s"
+        case Why.UNFIT:
+            return f"its check does not pass: {', '.join(r.others)}"
         case Why.NO_SUCH_RESOURCE:
             return f"asks {amount(r.asked)}; this cluster has none"
         case Why.NODE_TOO_SMALL:
@@ -166,6 +171,8 @@ def _change(r: Reason) -> str:
             return f"remove the request for {r.resource}, or connect a cluster that has it"
         case Why.OFFLINE:
             return "bring its agent back"
+        case Why.UNFIT:
+            return "its page says what to do about the check"
         case Why.DISABLED:
             return "an admin can enable it"
         case Why.NO_CLUSTER:

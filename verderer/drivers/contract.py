@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
+from verderer.core.model.cluster import CheckReport
 from verderer.core.model.resources import Resources
 
 
@@ -168,4 +169,16 @@ class CanCordon(Protocol):
 
     async def uncordon(self, node: str) -> None:
         """Undo our own `cordon`. Raises Conflict when somebody else took the node out."""
+        ...
+
+
+@runtime_checkable
+class Examines(Protocol):
+    """Optional ability of a driver: to look at what its cluster needs to do any work."""
+
+    async def examine(self) -> Sequence[CheckReport]:
+        """Look again and say what is right and what is not; changes nothing that lasts.
+
+        Never raises for what it finds: a cluster out of reach is a finding.
+        """
         ...

@@ -146,6 +146,7 @@ class Snapshot:
                 kind=ClusterKind(row["kind"]),
                 enabled=row["enabled"],
                 silent_s=row["silent_s"],
+                unfit=row["unfit"],
                 rooms={name: Room(*amounts) for name, amounts in row["capacity"].items()},
             )
             for row in await clusters.places(tx)

@@ -7,7 +7,7 @@ from verderer.core.credentials import TokenKind, hash_token, make_token
 from verderer.core.errors import Conflict, NotFound
 from verderer.core.labels import check_name
 from verderer.core.model.actor import Actor
-from verderer.store.tables import audit, clusters, credentials
+from verderer.store.tables import audit, clusters
 from verderer.usecases.context import Context
 
 
@@ -34,21 +34,6 @@ async def create_cluster_credential(ctx: Context, actor: Actor, cluster_id: str,
         await audit.add(tx, actor, [entry])
     ctx.wakeups.wake(["auth"])
     return token
-
-
-async def revoke_cluster_credential(ctx: Context, actor: Actor, cluster_id: str) -> None:
-    """Lock the cluster's agent out at once; what runs there goes on until it is let in again.
-
-    Raises:
-        NotFound: there is no such cluster, or its agent has no credential.
-    """
-    require(actor, Action.CLUSTER_MANAGE)
-    async with ctx.db.transaction() as tx:
-        if not await credentials.revoke_agent_credential(tx, cluster_id):
-            raise NotFound(f"no cluster {cluster_id} with a credential")
-        entry = audit.Entry(action="cluster.credential_revoked", object=f"cluster:{cluster_id}")
-        await audit.add(tx, actor, [entry])
-    ctx.wakeups.wake(["auth"])
 
 
 async def set_cluster_enabled(

@@ -41,6 +41,11 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "offline": Look(N_("offline"), "question", "unsure"),
         "disabled": Look(N_("disabled"), "slash", "off"),
         "never": Look(N_("never connected"), "ring", "wait"),
+        "joining": Look(N_("waits for its agent"), "ring", "wait"),
+        "unfit": Look(N_("not fit for work"), "bang", "warn"),
+        "pass": Look(N_("passed"), "check", "good"),
+        "warn": Look(N_("to look at"), "bang", "warn"),
+        "fail": Look(N_("failed"), "cross", "bad"),
     }
 )
 

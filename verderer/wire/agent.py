@@ -40,6 +40,8 @@ class Welcome(Document):
     """Never be silent for longer."""
     server_unix_ms: int
     version: str = ""
+    number: int = 0
+    """Of the cluster: names the objects that its agent tries the store out with."""
 
 
 class InputFile(Document):
@@ -154,12 +156,25 @@ class NodeFact(Document):
     memory_free: int | None = None
 
 
+class CheckFact(Document):
+    """One thing that has to be right beside the cluster."""
+
+    name: str
+    level: str
+    """`pass`, `warn`, `fail` or `unknown`."""
+    required: bool = False
+    message: str = ""
+    remedy: str = ""
+
+
 class Report(Document):
     epoch: int
     attempts: list[AttemptFact] = []
     logs: list[LogFact] = []
     nodes: list[NodeFact] | None = None
     """The whole list of nodes when given; None says nothing about nodes."""
+    checks: list[CheckFact] | None = None
+    """All checks when given."""
 
 
 class Refused(Document):

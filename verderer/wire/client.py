@@ -230,6 +230,10 @@ class AgentClient:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
+    def present(self, credential: str) -> None:
+        """Show this credential from the next request on."""
+        self._headers = {**self._headers, "authorization": f"Bearer {credential}"}
+
     async def hello(self, hello: Hello) -> Welcome:
         """Open a session: whoever spoke for this cluster before is refused from now on."""
         return await self._call("hello", hello, Welcome, self._timeout_s, _MIB)

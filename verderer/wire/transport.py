@@ -152,10 +152,19 @@ def _fault(url: str, error: Exception) -> Fault:
     text = str(error) or type(error).__name__
     hint = "check the server's address, the network between, and that the server runs"
     if "CERTIFICATE" in text.upper():
-        hint = "give the file of the authority that signed the server's certificate (ca_file)"
+        hint = _of_certificate(text.lower())
     return Fault(
         f"{_host(url)} cannot be reached: {text[:300]}", hint=hint, detail={"cause": text[:300]}
     )
+
+
+def _of_certificate(text: str) -> str:
+    """What helps against this verdict of OpenSSL on the server's certificate."""
+    if "mismatch" in text:
+        return "its certificate is for another name: use that name in the server's address"
+    if "expired" in text or "not yet valid" in text:
+        return "renew its certificate, or set the clock of this machine: one of them is wrong"
+    return "give the file of the authority that signed the server's certificate (ca_file)"
 
 
 def _host(url: str) -> str:

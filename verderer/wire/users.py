@@ -103,7 +103,12 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
     id: Annotated[str, Meta(examples=["proj-a-gpu"])]
     kind: Annotated[str, Meta(examples=["kubernetes"])]
     state: Annotated[
-        str, Meta(description="online, offline, disabled or never", examples=["online"])
+        str,
+        Meta(
+            description="online, offline, disabled, unfit (a required check does not pass), "
+            "joining (waits for its agent) or never",
+            examples=["online"],
+        ),
     ]
     enabled: bool
     seen_at: datetime | None
@@ -140,11 +145,43 @@ class LiveOut(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
 
 
-class ClusterDetailOut(ClusterOut, frozen=True, kw_only=True):
-    """A cluster with its nodes and what the caller runs there."""
+class CheckOut(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that has to be right beside the cluster, as its agent found it."""
 
+    name: str
+    level: Annotated[str, Meta(description="pass, warn, fail or unknown")]
+    required: Annotated[bool, Meta(description="The cluster gets no work unless it passes.")]
+    message: str
+    remedy: str
+    checked_at: datetime
+
+
+class ClusterDetailOut(ClusterOut, frozen=True, kw_only=True):
+    """A cluster with its checks, its nodes and what the caller runs there."""
+
+    checks: list[CheckOut] = []
     node_list: list[NodeOut]
     live: list[LiveOut]
+
+
+class ClusterIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A cluster whose agent shall join."""
+
+    id: Annotated[str, Meta(max_length=63, examples=["proj-a-gpu"])]
+    kind: Annotated[str, Meta(max_length=20, examples=["kubernetes"])]
+    minutes: Annotated[int, Meta(ge=1, le=10_080, description="How long the join token works.")] = (
+        60
+    )
+
+
+class InvitationOut(msgspec.Struct, frozen=True, kw_only=True):
+    """`token` lets one agent join, once, and is shown this once."""
+
+    cluster: str
+    kind: str
+    token: str
+    expires_at: datetime
+    command: Annotated[str, Meta(description="What to run beside the cluster.")]
 
 
 class ValidateIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

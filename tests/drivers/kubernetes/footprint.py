@@ -15,7 +15,7 @@ import uvloop
 from lightkube.config.kubeconfig import KubeConfig
 from lightkube.config.models import User
 
-from verderer.cli.kubernetes_agent import run as _the_whole_agent
+from verderer.cli.agents.kubernetes import run as _the_whole_agent
 from verderer.drivers.kubernetes.calls.connection import Connection
 from verderer.drivers.kubernetes.driver import KubernetesDriver
 from verderer.drivers.kubernetes.terms import Terms

@@ -15,8 +15,8 @@ from tests.agent.fake_control_plane import CREDENTIAL, FakeControlPlane
 from tests.agent.rig import agent, until
 from tests.drivers.kubernetes.bed import agent_config, exists
 from tests.drivers.kubernetes.rig import OURS, KubernetesRig
+from verderer.cli.agents.kubernetes import terms
 from verderer.cli.configuration import load
-from verderer.cli.kubernetes_agent import terms
 from verderer.core.errors import Refusal
 from verderer.drivers.kubernetes.driver import KubernetesDriver
 from verderer.drivers.kubernetes.terms import Terms

@@ -12,8 +12,8 @@ import yaml
 
 from testbeds.kubernetes.cluster import Cluster, find
 from tests.drivers.kubernetes.bed import MANIFESTS, ROOT, documents, path_of
+from verderer.cli.agents.kubernetes import terms
 from verderer.cli.configuration import known_settings, load
-from verderer.cli.kubernetes_agent import terms
 from verderer.drivers.kubernetes.terms import Terms
 
 pytestmark = pytest.mark.xdist_group("kubernetes")

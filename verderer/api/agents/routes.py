@@ -11,7 +11,7 @@ from verderer.core.access import Action
 from verderer.core.errors import Invalid
 from verderer.core.model.actor import Actor
 from verderer.core.version import VERSION
-from verderer.usecases.agents.agent_session import hello, receive_nodes
+from verderer.usecases.agents.agent_session import hello, receive_checks, receive_nodes
 from verderer.usecases.agents.grant_objects import grantable
 from verderer.usecases.agents.hand_out_orders import Orders, hand_out
 from verderer.usecases.agents.receive_logs import receive_chunks
@@ -22,6 +22,7 @@ HEARTBEAT_S = 10.0
 MAX_WAIT_S = 30.0
 GRANT_S = 900.0
 MAX_KEYS = 1000
+MAX_CHECKS = 100
 _SMALL = 64 * 1024
 _LARGE = 16 * 1024 * 1024
 
@@ -38,6 +39,7 @@ async def _hello(state: Any, actor: Actor, document: wire.Hello) -> wire.Welcome
         heartbeat_s=HEARTBEAT_S,
         server_unix_ms=int(state.context.clock().timestamp() * 1000),
         version=VERSION,
+        number=actor.id,
     )
 
 
@@ -76,6 +78,9 @@ async def _report(state: Any, actor: Actor, document: wire.Report) -> wire.Repor
     if document.nodes is not None:
         nodes = [translate.node(one) for one in document.nodes]
         await receive_nodes(ctx, actor, epoch=epoch, nodes=nodes)
+    if document.checks is not None:
+        found = [translate.check(one) for one in document.checks[:MAX_CHECKS]]
+        await receive_checks(ctx, actor, epoch=epoch, found=found)
     if document.logs:
         # Before the ends: whoever sees a step over finds its log complete.
         chunks = [translate.chunk(one) for one in document.logs]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from verderer.core.errors import Invalid
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
-from verderer.core.model.cluster import NodeReport
+from verderer.core.model.cluster import CheckLevel, CheckReport, NodeReport
 from verderer.core.model.resources import Resources
 from verderer.usecases.agents import hand_out_orders
 from verderer.usecases.agents.receive_logs import Chunk
@@ -136,3 +136,18 @@ def _time(unix_ms: int) -> datetime | None:
     if not 0 < unix_ms <= _LATEST_MS:
         return None
     return datetime.fromtimestamp(unix_ms / 1000, UTC)
+
+
+def check(fact: wire.CheckFact) -> CheckReport:
+    """A level that we do not know is one that was not passed."""
+    try:
+        level = CheckLevel(fact.level)
+    except ValueError:
+        level = CheckLevel.UNKNOWN
+    return CheckReport(
+        name=fact.name[:100],
+        level=level,
+        required=fact.required,
+        message=fact.message[:2_000],
+        remedy=fact.remedy[:8_000],
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +38,8 @@ def backup(
 
     The secret key is not in it. What is holds everybody's data: keep it as carefully.
     """
+    import asyncio
+
     from verderer.cli.backup.making import make_backup
     from verderer.cli.backup.place import reachable_database
 
@@ -63,6 +64,8 @@ def restore(
     Everything is compared with the manifest first, and again where it went. Start nothing before
     it is done.
     """
+    import asyncio
+
     from verderer.cli.backup.restoring import check_backup
     from verderer.cli.backup.restoring import restore as put_back
 

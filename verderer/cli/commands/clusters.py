@@ -1,4 +1,4 @@
-"""`clusters`, `clusters show`, `clusters disable`, `clusters enable`."""
+"""`clusters` and its verbs: what there is to run on, adding and removing it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from verderer.cli.screen.printing import (
     Format,
     OutputOption,
     print_document,
-    print_facts,
     print_table,
 )
 from verderer.cli.screen.tables import Cell, Column
-from verderer.cli.screen.terminal import clean, look, say
-from verderer.cli.screen.words import ago, quantity, size
+from verderer.cli.screen.terminal import Tone, clean, look, say
+from verderer.cli.screen.words import ago, quantity
+from verderer.core.errors import Invalid
 
 if TYPE_CHECKING:
     from verderer.wire.client import ApiClient
@@ -77,7 +77,58 @@ def show(cluster: ClusterArgument, output: OutputOption = Format.TABLE) -> None:
     if output is not Format.TABLE:
         print_document(found, output)
         return
-    _print_detail(found)
+    from verderer.cli.commands.cluster_details import print_detail
+
+    print_detail(found)
+
+
+@group.command()
+def add(
+    cluster: ClusterArgument,
+    kind: Annotated[str, typer.Option("--kind", help="kubernetes, slurm or local.")],
+    minutes: Annotated[
+        int, typer.Option("--minutes", min=1, max=10_080, help="How long its token works.")
+    ] = 60,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Make a cluster and the command that lets its agent join, once (platform admins).
+
+    For a cluster that is there it makes another token; its present agent goes on until it is used.
+    """
+    from verderer.wire.users import InvitationOut
+
+    async def work(client: ApiClient) -> InvitationOut:
+        body = {"id": cluster, "kind": kind, "minutes": minutes}
+        return await client.post(f"{API}/clusters", body, InvitationOut)
+
+    made = ask(work, doing="Adding the cluster")
+    if output is not Format.TABLE:
+        print_document(made, output)
+        return
+    print(made.command)
+    say(f"Run this beside the cluster; it works once, for {minutes} min.", Tone.DIM)
+    say(f"Then look at it: verderer clusters show {clean(made.cluster)}", Tone.DIM)
+
+
+@group.command()
+def revoke(cluster: ClusterArgument) -> None:
+    """Lock a cluster's agent out at once; what runs there goes on (platform admins)."""
+    _delete(f"/clusters/{cluster}/agent", doing="Revoking")
+    say(f"The agent of {clean(cluster)} is locked out. `verderer clusters add` lets one in again.")
+
+
+@group.command()
+def remove(
+    cluster: ClusterArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+) -> None:
+    """Take a cluster out for good; its history stays (platform admins)."""
+    if not yes:
+        typed = typer.prompt(f"Type {clean(cluster)} to remove it", err=True)
+        if typed.strip() != cluster:
+            raise Invalid("that is not its id, so nothing was removed")
+    _delete(f"/clusters/{cluster}", doing="Removing")
+    say(f"Cluster {clean(cluster)} is removed.")
 
 
 @group.command()
@@ -90,6 +141,13 @@ def disable(cluster: ClusterArgument) -> None:
 def enable(cluster: ClusterArgument) -> None:
     """Let a cluster have work again (platform admins)."""
     _set(cluster, "enable", doing="Enabling")
+
+
+def _delete(path: str, *, doing: str) -> None:
+    async def work(client: ApiClient) -> None:
+        await client.delete(f"{API}{path}")
+
+    ask(work, doing=doing)
 
 
 def _set(cluster: str, verb: str, *, doing: str) -> None:
@@ -108,73 +166,4 @@ def _free(one: ClusterOut) -> str:
         f"{quantity(c.free, c.resource)} of {quantity(c.total, c.resource)} {c.resource}"
         for c in rooms
         if c.total != "0"
-    )
-
-
-def _print_detail(found: ClusterDetailOut) -> None:
-    now = datetime.now(UTC)
-    print_facts(
-        [
-            ("cluster", found.id),
-            ("kind", found.kind),
-            ("state", Cell(*look(found.state))),
-            ("heard", ago(found.seen_at, now)),
-            ("agent", found.agent_version),
-        ]
-    )
-    print()
-    print_table(
-        [
-            Column(title="RESOURCE", shrinks=True),
-            Column(title="FREE", right=True),
-            Column(title="RESERVED", right=True, rank=1),
-            Column(title="TOTAL", right=True),
-            Column(title="LARGEST NODE", right=True, rank=2),
-        ],
-        [
-            [
-                c.resource,
-                *(quantity(v, c.resource) for v in (c.free, c.reserved, c.total, c.largest)),
-            ]
-            for c in found.capacity
-        ],
-        empty="No node of it has reported anything yet.",
-    )
-    print()
-    print_table(
-        [
-            Column(title="NODE", shrinks=True),
-            Column(title="STATE"),
-            Column(title="CAPACITY", shrinks=True, rank=1),
-            Column(title="CPU", right=True, rank=2),
-            Column(title="MEMORY FREE", right=True, rank=3),
-        ],
-        [
-            [
-                node.name,
-                Cell(*look("ready" if node.ready else "not ready")),
-                ", ".join(f"{quantity(v, k)} {k}" for k, v in node.capacity.items()),
-                "" if node.cpu_load is None else f"{node.cpu_load:.0%}",
-                size(node.memory_free),
-            ]
-            for node in found.node_list
-        ],
-        empty="No nodes.",
-    )
-    if not found.live:
-        return
-    print()
-    print_table(
-        [
-            Column(title="RUN"),
-            Column(title="STEP", shrinks=True),
-            Column(title="STATE"),
-            Column(title="NODE", shrinks=True, rank=1),
-            Column(title="SINCE", right=True, rank=2),
-        ],
-        [
-            [one.run, one.step, Cell(*look(one.state)), one.node, ago(one.started_at, now)]
-            for one in found.live
-        ],
-        empty="",
     )

@@ -54,6 +54,11 @@ _LOOKS: dict[str, tuple[str, str, Tone]] = {
     "offline": ("?", "offline", Tone.UNSURE),
     "disabled": ("⊘", "disabled", Tone.DIM),
     "never": ("○", "never connected", Tone.DIM),
+    "joining": ("○", "waits for its agent", Tone.DIM),
+    "unfit": ("!", "not fit for work", Tone.BAD),
+    "pass": ("✓", "pass", Tone.GOOD),
+    "warn": ("!", "warn", Tone.UNSURE),
+    "fail": ("✕", "fail", Tone.BAD),
     "ready": ("●", "ready", Tone.GOOD),
     "not ready": ("!", "not ready", Tone.UNSURE),
 }

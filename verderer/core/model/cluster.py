@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -45,12 +45,14 @@ class Place:
     enabled: bool = True
     silent_s: float = 0.0
     """Seconds since its agent was last heard."""
+    unfit: str = ""
+    """The required check that does not pass there; empty: none."""
     rooms: Mapping[str, Room] = field(default_factory=dict)
     """By resource."""
 
     @property
     def online(self) -> bool:
-        return self.enabled and self.silent_s < OFFLINE_AFTER_S
+        return self.enabled and not self.unfit and self.silent_s < OFFLINE_AFTER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +67,33 @@ class NodeReport:
     """Busy share of all cores, 0 to 1; None: not measured."""
     memory_free: int | None
     """Bytes; None: not measured."""
+
+
+class CheckLevel(StrEnum):
+    """How a check of a cluster's surroundings ended."""
+
+    PASS = "pass"
+    WARN = "warn"  # works, and will hurt some day
+    FAIL = "fail"
+    UNKNOWN = "unknown"  # could not be measured: never a pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """One thing that has to be right beside a cluster, as its agent found it."""
+
+    name: str
+    level: CheckLevel
+    required: bool
+    """Without it no work can be done."""
+    message: str
+    remedy: str = ""
+
+
+def unfit_by(checks: Sequence[CheckReport]) -> str:
+    """The first required check that keeps work away; empty when none does.
+
+    What could not be measured is not passed.
+    """
+    kept_out = (CheckLevel.FAIL, CheckLevel.UNKNOWN)
+    return next((c.name for c in checks if c.required and c.level in kept_out), "")

@@ -44,3 +44,11 @@ def owner_of(object_key: str) -> Owner | None:
     # Only the one spelling that the builders above use: `+1`, ` 1` or an upper-case id is nobody's.
     canonical = (str(owner.project), run_id_text(key.run), str(key.step), str(key.number))
     return owner if tuple(parts[1:5]) == canonical else None
+
+
+def probe_prefix(cluster: int) -> str:
+    """Below it the agent of a cluster may write and read, to see whether it can; ends in `/`.
+
+    `cluster` is the row's number. What is left there goes away with everything under `tmp/`.
+    """
+    return f"tmp/agents/{cluster}/"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from verderer.core.errors import Conflict, NotFound
 from verderer.core.model.attempt import AttemptKey, EndCause
+from verderer.core.model.cluster import CheckReport
 from verderer.drivers.contract import LogPiece, NodeFacts, Observed, Order
 from verderer.drivers.kubernetes import intention as intentions
 from verderer.drivers.kubernetes import naming
@@ -21,6 +22,7 @@ from verderer.drivers.kubernetes.keeper import Keeper
 from verderer.drivers.kubernetes.launching import Launching
 from verderer.drivers.kubernetes.logs.following import Logs
 from verderer.drivers.kubernetes.namespaces import Namespaces
+from verderer.drivers.kubernetes.preflight.running import preflight
 from verderer.drivers.kubernetes.roster import Tracked
 from verderer.drivers.kubernetes.seen.sights import Named
 from verderer.drivers.kubernetes.terms import Terms
@@ -51,6 +53,7 @@ class KubernetesDriver:
         Raises:
             Invalid: the connection's certificates cannot be used.
         """
+        self._connection = connection
         self._terms = terms or Terms()
         self._api = Api(connection, writes_per_s=self._terms.writes_per_s)
         self._keeper = Keeper(self._api, self._terms)
@@ -73,6 +76,11 @@ class KubernetesDriver:
         self._news.clear()
         found = (tracked.observed() for tracked in self._views.roster.all())
         return [one for one in found if one is not None]
+
+    async def examine(self) -> Sequence[CheckReport]:
+        """Look at what any step here needs; see the contract."""
+        findings = await preflight(self._connection, self._terms)
+        return [one.report() for one in findings]
 
     async def changed(self, *, timeout_s: float) -> None:
         """Return when something of ours changed since the last `observe`, or on time-out."""

@@ -12,12 +12,14 @@ from typing import Final
 
 from verderer.core.errors import Conflict, Fault, NotFound
 from verderer.core.model.attempt import AttemptKey
+from verderer.core.model.cluster import CheckReport
 from verderer.drivers.contract import LogPiece, NodeFacts, Observed, Order
 from verderer.drivers.slurm import cordon, logreader, submission
 from verderer.drivers.slurm.attempt import SlurmAttempt
 from verderer.drivers.slurm.clockwork import Clockwork, wait_for
 from verderer.drivers.slurm.commands import Slurm
 from verderer.drivers.slurm.ending import Ending
+from verderer.drivers.slurm.examining import examine
 from verderer.drivers.slurm.layout import PRIVATE, Layout
 from verderer.drivers.slurm.nodefacts import node_facts
 from verderer.drivers.slurm.options import SlurmOptions
@@ -88,6 +90,10 @@ class SlurmDriver:
         roster = await self._open()
         await self._looks.refresh(busy=roster.busy)
         return roster.observed()
+
+    async def examine(self) -> Sequence[CheckReport]:
+        """Look at what any step here needs; see the contract."""
+        return await examine(self._slurm, self._options)
 
     async def changed(self, *, timeout_s: float) -> None:
         """Return when a look at Slurm brought something new, or on time-out."""

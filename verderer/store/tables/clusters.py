@@ -54,12 +54,13 @@ _RAISE = """
      WHERE id IN (SELECT id FROM clusters WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE)
 """
 _PLACES = """
-    SELECT c.id, c.cluster_id, c.kind::text, c.enabled,
+    SELECT c.id, c.cluster_id, c.kind::text, c.enabled, c.unfit,
            coalesce(extract(epoch FROM now() - h.seen_at), 1e9)::float8 AS silent_s,
            (SELECT coalesce(jsonb_object_agg(
                        resource, jsonb_build_array(allocatable, largest, reserved)), '{}')
               FROM capacity AS k WHERE k.cluster_id = c.id) AS capacity
       FROM clusters AS c LEFT JOIN heartbeats AS h ON h.cluster_id = c.id
+     WHERE c.retired_at IS NULL
      ORDER BY c.cluster_id
 """
 _ENABLE = """

@@ -41,7 +41,13 @@ _USED = """
     UPDATE api_tokens SET used_at = now()
      WHERE token_hash = $1 AND (used_at IS NULL OR used_at < now() - interval '1 minute')
 """
-_BY_AGENT = "SELECT id, cluster_id FROM clusters WHERE credential_hash = $1"
+_BY_AGENT = """
+    SELECT id, cluster_id FROM clusters WHERE credential_hash = $1
+     UNION ALL
+    SELECT c.id, c.cluster_id
+      FROM agent_credentials AS a JOIN clusters AS c ON c.id = a.cluster_id
+     WHERE a.token_hash = $1 AND a.expires_at > now()
+"""
 _LIVE = """
     SELECT EXISTS (
         SELECT FROM runs AS r
@@ -49,10 +55,6 @@ _LIVE = """
           JOIN attempts AS a ON a.step_id = s.id
          WHERE r.id = $1 AND r.project_id = $4 AND s.idx = $2 AND a.number = $3
            AND a.state IN ('assigned', 'starting', 'running', 'stopping'))
-"""
-_REVOKE_AGENT = """
-    UPDATE clusters SET credential_hash = NULL
-     WHERE cluster_id = $1 AND credential_hash IS NOT NULL
 """
 
 
@@ -100,11 +102,6 @@ async def by_agent(tx: Tx, token_hash: bytes) -> tuple[int, str] | None:
 async def attempt_lives(tx: Tx, attempt: AttemptKey, *, project: int) -> bool:
     """Whether the attempt is in `project` and not over."""
     return bool(await tx.fetchval(_LIVE, attempt.run, attempt.step, attempt.number, project))
-
-
-async def revoke_agent_credential(tx: Tx, cluster_id: str) -> bool:
-    """Return whether there was one."""
-    return await tx.execute(_REVOKE_AGENT, cluster_id) == "UPDATE 1"
 
 
 def _holder(row: Row | None) -> Holder | None:

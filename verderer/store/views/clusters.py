@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from verderer.core.model.actor import Scope
+from verderer.core.model.cluster import CheckLevel
 from verderer.store.database import Row, Tx
 
 OFFLINE_AFTER: Final = timedelta(seconds=30)
@@ -15,7 +16,10 @@ OFFLINE_AFTER: Final = timedelta(seconds=30)
 
 _CLUSTERS = """
     SELECT c.id, c.cluster_id, c.kind::text AS kind, c.enabled, c.epoch, c.agent_version,
-           c.revision, c.created_at, b.seen_at,
+           c.revision, c.created_at, c.unfit, b.seen_at,
+           (SELECT max(t.expires_at) FROM join_tokens AS t
+             WHERE t.cluster_id = c.id AND t.used_at IS NULL AND t.expires_at > now())
+               AS invited_until,
            extract(epoch FROM now() - b.seen_at)::float AS silent_s,
            coalesce(n.nodes, 0) AS nodes, coalesce(n.ready, 0) AS ready
       FROM clusters AS c
@@ -23,7 +27,7 @@ _CLUSTERS = """
       LEFT JOIN LATERAL (
            SELECT count(*)::int AS nodes, (count(*) FILTER (WHERE ready))::int AS ready
              FROM nodes WHERE nodes.cluster_id = c.id) AS n ON true
-     WHERE $1::text IS NULL OR c.cluster_id = $1
+     WHERE c.retired_at IS NULL AND ($1::text IS NULL OR c.cluster_id = $1)
      ORDER BY c.cluster_id
 """
 
@@ -51,6 +55,12 @@ _LIVE = """
       JOIN projects AS p ON p.id = r.project_id
      WHERE c.cluster_id = $1 AND ($2 OR r.project_id = ANY($3::int[]))
      ORDER BY a.revision DESC LIMIT $4
+"""
+
+
+_CHECKS = """
+    SELECT name, level, required, message, remedy, checked_at
+      FROM cluster_checks WHERE cluster_id = $1 ORDER BY place
 """
 
 
@@ -84,12 +94,39 @@ class ClusterRow:
     nodes: int
     ready: int
     """Nodes that may receive work."""
+    unfit: str
+    """The required check that does not pass there; empty: none."""
+    invited_until: datetime | None
+    """An agent may still join with a token until then."""
     capacity: tuple[Capacity, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """`online`, `offline`, `disabled`, `unfit`, `joining`, or `never` heard of."""
+        if not self.enabled:
+            return "disabled"
+        if self.seen_at is None:
+            return "joining" if self.invited_until is not None else "never"
+        if not self.online:
+            return "offline"
+        return "unfit" if self.unfit else "online"
 
     @property
     def online(self) -> bool:
         """Whether its agent was heard of lately."""
         return self.silent_s is not None and self.silent_s < OFFLINE_AFTER.total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRow:
+    """One check, as its agent last told it."""
+
+    name: str
+    level: CheckLevel
+    required: bool
+    message: str
+    remedy: str
+    checked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +171,7 @@ class ClusterDetail:
     cluster: ClusterRow
     nodes: tuple[NodeRow, ...]
     live: tuple[LiveRow, ...]
+    checks: tuple[CheckRow, ...]
 
 
 async def get_cluster(
@@ -145,10 +183,12 @@ async def get_cluster(
         return None
     seats = await tx.fetch(_NODES, cluster_id, nodes)
     work = await tx.fetch(_LIVE, cluster_id, scope.everything, list(scope.projects), live)
+    checks = await tx.fetch(_CHECKS, found[0].id)
     return ClusterDetail(
         cluster=found[0],
         nodes=tuple(NodeRow(**dict(row)) for row in seats),
         live=tuple(LiveRow(**dict(row)) for row in work),
+        checks=tuple(CheckRow(**dict(row) | {"level": CheckLevel(row["level"])}) for row in checks),
     )
 
 

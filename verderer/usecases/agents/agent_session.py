@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from verderer.core.errors import Conflict, NotAllowed
 from verderer.core.model.actor import Actor
-from verderer.core.model.cluster import NodeReport
-from verderer.store.tables import audit, clusters
+from verderer.core.model.cluster import CheckReport, NodeReport, unfit_by
+from verderer.store.tables import audit, checks, clusters
 from verderer.usecases.context import Context
 
 
@@ -58,3 +58,26 @@ async def receive_nodes(
             )
             await audit.add(tx, actor, [entry])
     ctx.wakeups.wake({"clusters", "queue"} if changed else {"clusters"})
+
+
+async def receive_checks(
+    ctx: Context, actor: Actor, *, epoch: int, found: Sequence[CheckReport]
+) -> None:
+    """Replace what is known of the cluster's surroundings; a required check keeps work away.
+
+    Raises:
+        Conflict: `stale_epoch`.
+    """
+    unfit = unfit_by(found)
+    async with ctx.db.transaction() as tx:
+        if not await clusters.holds_epoch(tx, actor.id, epoch):
+            raise Conflict("another agent speaks for this cluster now", code="stale_epoch")
+        await checks.put_checks(tx, actor.id, found)
+        changed = await checks.set_unfit(tx, actor.id, unfit)
+        if changed:
+            action = "cluster.unfit" if unfit else "cluster.fit"
+            detail = {"check": unfit} if unfit else None
+            entry = audit.Entry(action=action, object=f"cluster:{actor.name}", detail=detail)
+            await audit.add(tx, actor, [entry])
+    news = {"clusters", f"cluster:{actor.id}"}
+    ctx.wakeups.wake(news | {"queue"} if changed else news)

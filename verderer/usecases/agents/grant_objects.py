@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from verderer.core.errors import Conflict
 from verderer.core.model.actor import Actor
-from verderer.core.model.places import Owner, owner_of
+from verderer.core.model.places import Owner, owner_of, probe_prefix
 from verderer.store.tables import attempts, clusters
 from verderer.usecases.context import Context
 
@@ -17,11 +17,12 @@ async def grantable(
     """Those of `keys` that the actor's cluster may have.
 
     It may write what belongs to attempts that were given to it, and read the artifacts of runs of
-    which something is alive on it.
+    which something is alive on it. Objects to try the store out with are its own.
 
     Raises:
         Conflict: `stale_epoch`.
     """
+    own = [key for key in keys if _is_probe(key, actor.id)]
     owners = {key: owner for key in keys if (owner := owner_of(key))}
     async with ctx.db.reading() as tx:
         if not await clusters.holds_epoch(tx, actor.id, epoch):
@@ -30,10 +31,16 @@ async def grantable(
             given = await attempts.given_to(
                 tx, actor.id, list({(o.project, o.attempt) for o in owners.values()})
             )
-            return [key for key, o in owners.items() if (o.project, o.attempt) in given]
+            return own + [key for key, o in owners.items() if (o.project, o.attempt) in given]
         runs = {o.attempt.run for o in owners.values()}
         alive = await attempts.runs_live_on(tx, actor.id, sorted(runs))
-    return [key for key, o in owners.items() if _readable(o, alive)]
+    return own + [key for key, o in owners.items() if _readable(o, alive)]
+
+
+def _is_probe(key: str, cluster: int) -> bool:
+    """Whether the key is one by which the agent tries the store out: a short plain name."""
+    name = key.removeprefix(probe_prefix(cluster))
+    return name != key and len(name) <= 40 and name.isascii() and name.isalnum()
 
 
 def _readable(owner: Owner, alive: set[tuple[int, int]]) -> bool:

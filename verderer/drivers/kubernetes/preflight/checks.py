@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from verderer.core.errors import VerdererError
+from verderer.core.model.cluster import CheckLevel, CheckReport
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.preflight.rights import Right, remedy
 from verderer.drivers.kubernetes.seen.devices import lacks_devices
@@ -38,6 +39,23 @@ class Finding:
     message: str = ""
     remedy: str = ""
     """What to do or to apply."""
+
+    def report(self) -> CheckReport:
+        """The same for the control plane: what is bad keeps work away."""
+        return CheckReport(
+            name=self.title,
+            level=_LEVELS[self.level],
+            required=self.level is Level.BAD,
+            message=self.message,
+            remedy=self.remedy,
+        )
+
+
+_LEVELS: Final = {
+    Level.FINE: CheckLevel.PASS,
+    Level.ODD: CheckLevel.WARN,
+    Level.BAD: CheckLevel.FAIL,
+}
 
 
 def unreachable(error: VerdererError) -> Finding:

@@ -1,0 +1,1 @@
+"""Let an agent in, and lock it out."""
