@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from tests.chaos.platform import check_rows, platform, rows
+from tests.chaos.platform import check_rows, platform, rows, wait_for
 from tests.e2e.apart import BUCKET, outside
 from tests.e2e.commands import VERDERER, Cli, clean_environment
 from tests.e2e.test_apart import PASSING
@@ -22,16 +22,18 @@ from verderer.objects.store import open_store
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.xdist_group("chaos")]
 
+LONG = "metadata: {name: long, project: demo}\nsteps:\n- {name: a, script: 'sleep 300'}\n"
 LATER = "metadata: {name: later, project: demo}\nsteps:\n- {name: a, script: 'echo at last'}\n"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An installation that was backed up, with one run that was over and one that waited."""
+    """An installation that was backed up: one run was over, one ran and one waited."""
 
     folder: Path
     environment: Mapping[str, str]
     over: str
+    running: str
     waiting: str
 
     def command(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -55,10 +57,12 @@ def kept() -> Iterator[Kept]:
             cli.log_in(there.url, there.one_time_password())
             over = cli.submit(folder, PASSING)
             cli("watch", over)
+            running = cli.submit(folder, LONG)
+            wait_for(lambda: bool(there.attempts()), 60, "a step runs")
             (scheduler,) = there.role("scheduler")
             scheduler.suspend()
             waiting = cli.submit(folder, LATER)
-            made = Kept(folder, environment, over, waiting)
+            made = Kept(folder, environment, over, running, waiting)
             done = made.command("backup", str(folder / "b"), "--data-dir", str(folder / "old"))
             scheduler.resume()
             assert done.returncode == 0, done.stderr
@@ -76,7 +80,8 @@ def test_everything_is_there_again_and_goes_on(kept: Kept) -> None:
         token = (kept.folder / "home/.config/verderer/config.toml").read_text()
         token = token.partition('token = "')[2].partition('"')[0]
         cli.environment |= {"VERDERER_URL": there.url, "VERDERER_TOKEN": token}
-        assert {run["id"] for run in cli.read("runs")} == {kept.over, kept.waiting}
+        here = {kept.over, kept.running, kept.waiting}
+        assert {run["id"] for run in cli.read("runs")} == here
         assert cli("logs", f"{kept.over}/read") == "over the counter\n"
         target = kept.folder / "fetched"
         cli("artifacts", f"{kept.over}/write", "download", "--to", str(target))
@@ -84,6 +89,9 @@ def test_everything_is_there_again_and_goes_on(kept: Kept) -> None:
         assert found == ["over the counter\n"]
         assert "succeeded" in cli("watch", kept.waiting)
         assert cli("logs", f"{kept.waiting}/a") == "at last\n"
+        assert cli.state(kept.running) == "failed", "nobody starts it under the same name again"
+        lost = "SELECT 1 FROM attempts WHERE state = 'lost' AND number = 1"
+        assert len(asyncio.run(rows(there.dsn, lost))) == 1
         asyncio.run(check_rows(there.dsn))
         query = "SELECT actor, detail FROM audit WHERE action = 'installation.restored'"
         (row,) = asyncio.run(rows(there.dsn, query))

@@ -8,7 +8,7 @@ from tests.usecases.test_login import audit_of
 from tests.usecases.world import World
 from verderer.core.errors import VerdererError
 from verderer.store.database import Database
-from verderer.usecases.restored import note_restored
+from verderer.usecases.restored import give_up_attempts, note_restored
 
 ONE = "metadata: {name: x}\nsteps:\n- {name: a, command: ['true']}\n"
 FUTURE = """
@@ -32,3 +32,22 @@ async def test_nobody_goes_on_with_what_was_held_and_the_queue_is_of_this_server
     await world.hello()
     await world.orders()
     assert await audit_of(database, "installation.restored") == [("system:operator", "", "ok")]
+
+
+async def test_what_a_lost_machine_ran_is_given_up_and_waits_for_another_attempt(
+    database: Database,
+) -> None:
+    world = await World.make(database)
+    made = await world.submit(ONE.replace("name: a,", "name: a, retries: 1,"))
+    await world.place()
+    [_] = await world.orders()
+    await note_restored(world.ctx, {})
+    assert await give_up_attempts(world.ctx, "local") == 1
+    assert await give_up_attempts(world.ctx, "local") == 0
+    assert await world.reserved() == {}
+    await world.hello()
+    assert await world.orders() == []
+    assert await world.step_states(made.run) == {"a": "ready"}
+    async with database.reading() as tx:
+        query = "SELECT state::text FROM attempts ORDER BY number"
+        assert [row["state"] for row in await tx.fetch(query)] == ["lost"]

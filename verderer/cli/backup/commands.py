@@ -79,8 +79,10 @@ def restore(
     settings = with_secret_key(_settings(config, data_dir))
     if settings.database.url is None:
         make_data_folder(settings)
+    # One whose agent is still there knows what it has started.
+    whole = settings.database.url is None and not settings.agent_spool_dir.exists()
     with reachable_database(settings) as reached:
-        made = asyncio.run(put_back(reached, place))
+        made = asyncio.run(put_back(reached, place, whole_machine=whole))
     print(f"Restored {folder}: {_in_words(made)}.")
 
 

@@ -13,7 +13,7 @@ from verderer.objects.store import ObjectStore, open_store
 from verderer.settings import Settings
 from verderer.store import dumping
 from verderer.store.migrate import migrate
-from verderer.usecases.restored import note_restored
+from verderer.usecases.restored import give_up_attempts, note_restored
 
 _SHOWN = 3
 
@@ -34,11 +34,12 @@ async def check_backup(folder: Path) -> Manifest:
     return manifest
 
 
-async def restore(settings: Settings, folder: Path) -> Manifest:
+async def restore(settings: Settings, folder: Path, *, whole_machine: bool) -> Manifest:
     """Put everything back and bring it to this release's schema.
 
     Objects come first and the database last, in one transaction: what was broken off is simply
-    done again.
+    done again. Of a `whole_machine` the local cluster's own memory is gone too, so what it ran
+    is given up.
 
     Raises:
         Invalid: as `check_backup`, or the store lacks objects that were only listed.
@@ -61,6 +62,8 @@ async def restore(settings: Settings, folder: Path) -> Manifest:
     async with open_context(settings, role="restore") as ctx:
         detail = {"made_at": manifest.made_at, "objects": manifest.objects}
         await note_restored(ctx, detail)
+        if whole_machine and settings.agent.kind == "local":
+            await give_up_attempts(ctx, settings.agent.cluster)
     return manifest
 
 
