@@ -30,13 +30,14 @@ _WHOLE = """
 """
 # With the horizon, seen at the same moment, in one trip; a row without a step when none is new.
 _NEWS = """
-    SELECT step_id, project_id, shape_id, priority,
-           extract(epoch FROM not_before - now())::float8 AS due_in_s,
-           extract(epoch FROM ready_at)::float8 AS ready_s,
-           q.xid::text::bigint AS known_xid, h.horizon
+    SELECT q.*, h.horizon
       FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon) AS h
-      LEFT JOIN queue AS q ON q.xid >= $1
-     ORDER BY q.xid
+      LEFT JOIN LATERAL (
+            SELECT step_id, project_id, shape_id, priority,
+                   extract(epoch FROM not_before - now())::float8 AS due_in_s,
+                   extract(epoch FROM ready_at)::float8 AS ready_s,
+                   xid::text::bigint AS known_xid
+              FROM queue WHERE xid >= $1 ORDER BY queue.xid) AS q ON true
 """
 _PAGE = 20_000
 _STILL = "SELECT step_id FROM queue WHERE step_id = ANY($1)"
