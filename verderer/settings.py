@@ -247,6 +247,12 @@ class KubernetesSettings:
     """Names of Secrets in projects' namespaces by which images are pulled, with commas."""
     default_image: str = ""
     """Image of steps that name none. Empty: such a step is refused."""
+    carrier_image: str = ""
+    """Image with the `verderer` command, most simply the agent's own: its containers carry inputs
+    and outputs of steps. Empty: steps that declare some are refused."""
+    carrier_url: str = ""
+    """Address at which pods reach the control plane for addresses of their files. Empty:
+    `agent.server_url`."""
     queue: str = ""
     """Name of Kueue's LocalQueue in projects' namespaces, for Jobs to stand in. Without effect
     where the cluster has no Kueue."""

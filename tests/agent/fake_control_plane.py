@@ -31,6 +31,7 @@ from verderer.wire.agent import (
     SyncResponse,
     Welcome,
 )
+from verderer.wire.carry import CarryRequest, CarryTicket
 
 CREDENTIAL = "credential-of-a-test"
 OVER = {state.value for state in ATTEMPT_OVER}
@@ -170,10 +171,17 @@ class FakeControlPlane:
     async def _answer(self, verb: str, body: bytes) -> msgspec.Struct | Response:
         if verb == "hello":
             return self._hello(msgspec.msgpack.decode(body, type=Hello))
-        types: dict[str, Any] = {"sync": SyncRequest, "report": Report, "grants": GrantRequest}
+        types: dict[str, Any] = {
+            "sync": SyncRequest,
+            "report": Report,
+            "grants": GrantRequest,
+            "carry": CarryRequest,
+        }
         document = msgspec.msgpack.decode(body, type=types[verb])
         if document.epoch != self.epoch:
             return _problem(409, "stale_epoch", "another agent has opened a session")
+        if verb == "carry":
+            return CarryTicket(ticket=f"for {document.attempt}")
         if verb == "sync":
             return await self._sync(document)
         return self._report(document) if verb == "report" else self._grants(document)

@@ -33,6 +33,7 @@ PUBLIC = {
     "/api/v1/login",  # a password is the credential
     "/api/v1/agent/join",  # a join token is
     "/api/v1/agent/renew",  # a signature is
+    "/api/v1/carry/grants",  # a ticket for the files of one step is
     "/login",
     "/preferences",  # theme and language, in cookies of the reader's own
     "/assets/{name:path}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import structlog
@@ -16,6 +16,7 @@ import structlog
 from verderer.agent.backoff import Backoff
 from verderer.agent.chores import Chores
 from verderer.agent.files.inputs import InputUnavailable, fetch_inputs
+from verderer.agent.files.tickets import Tickets
 from verderer.agent.files.transfers import Transfers
 from verderer.agent.journal import Journal
 from verderer.agent.orders import Held, Phase
@@ -23,7 +24,7 @@ from verderer.agent.session import Superseded
 from verderer.agent.translate import driver_order, terms_of
 from verderer.core.errors import Fault, Refusal
 from verderer.core.model.attempt import AttemptKey, End, EndCause
-from verderer.drivers.contract import Driver, HasWorkspace
+from verderer.drivers.contract import CarriesApart, Driver, HasWorkspace
 from verderer.wire.agent import Launch, Order
 
 log = structlog.get_logger("verderer.agent")
@@ -72,9 +73,16 @@ class Launcher:
     """Starts what is submitted, at most once each, and tries again while the cluster is away."""
 
     def __init__(
-        self, driver: Driver, journal: Journal, transfers: Transfers, chores: Chores
+        self,
+        driver: Driver,
+        journal: Journal,
+        transfers: Transfers,
+        chores: Chores,
+        tickets: Tickets | None = None,
     ) -> None:
+        """`tickets` is for drivers whose steps have a carrier of their own."""
         self._driver = driver
+        self._tickets = tickets if isinstance(driver, CarriesApart) else None
         self._spaces = driver if isinstance(driver, HasWorkspace) else None
         self._journal = journal
         self._transfers = transfers
@@ -172,6 +180,8 @@ class Launcher:
         if not held.confirmed:  # an earlier try may have been accepted without an answer, and seen
             item.asked = True
             order = driver_order(item.order, item.launch)
+            if self._tickets is not None and (item.launch.inputs or item.launch.outputs):
+                order = replace(order, carry=await self._tickets.plan(item.order.key, item.launch))
             await self._driver.start(order, workspace=item.workspace)
         held.proof = self._books.next_proof()
         held.confirmed = True

@@ -17,7 +17,7 @@ from verderer.agent.releasing import Releaser
 from verderer.agent.reporter import Reporter
 from verderer.agent.sightings import Sightings
 from verderer.agent.telling import Teller, unix_ms
-from verderer.agent.translate import end_fact, terms_of
+from verderer.agent.translate import end_fact, stored_output, terms_of
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.drivers.contract import Observed
 from verderer.wire.agent import Order, StoredOutput, SyncResponse
@@ -247,7 +247,8 @@ class Reconciler:
             held.storing = True
             self._hands.ender.store(one.key, outputs, end, at_ms=one.ended_ms)
             return
-        self.decide_end(one.key, end, at_ms=one.ended_ms, by_driver=True)
+        carried = [stored_output(output) for output in one.outputs]
+        self.decide_end(one.key, end, at_ms=one.ended_ms, outputs=carried, by_driver=True)
 
     def _give_up(self, actions: Actions) -> None:
         for key in actions.lost:

@@ -18,6 +18,7 @@ import structlog
 from verderer.agent.checking import tell_checks
 from verderer.agent.chores import Chores
 from verderer.agent.ending import Ender
+from verderer.agent.files.tickets import Tickets
 from verderer.agent.files.transfers import Granter, Transfers
 from verderer.agent.identity.renewing import Renewing
 from verderer.agent.journal import Journal
@@ -57,6 +58,8 @@ class AgentConfig:
     state_dir: Path
     """Where the journal lies. Must survive restarts; belongs to one agent at a time."""
     version: str
+    carry_url: str = ""
+    """Where the carriers of steps reach the control plane; empty: at `server_url`."""
     ca_file: str | None = None
     """PEM file of the authority that signed the server's certificate, when the system has none."""
     identity: Renewing | None = None
@@ -176,8 +179,13 @@ def _assemble(
     reporter: Reporter,
     chores: Chores,
 ) -> Reconciler:
+    tickets = Tickets(
+        session,
+        server_url=config.carry_url or config.server_url,
+        ca_file=Path(config.ca_file) if config.ca_file else None,
+    )
     hands = Hands(
-        launcher=Launcher(driver, journal, transfers, chores),
+        launcher=Launcher(driver, journal, transfers, chores, tickets),
         ender=Ender(driver, transfers, chores),
         releaser=Releaser(driver, chores),
         shipper=Shipper(driver, transfers, journal, reporter, chores, limits=config.logs),

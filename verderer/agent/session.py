@@ -40,6 +40,7 @@ from verderer.wire.agent import (
     SyncResponse,
     Welcome,
 )
+from verderer.wire.carry import CarryRequest, CarryTicket
 
 log = structlog.get_logger("verderer.agent")
 
@@ -64,6 +65,7 @@ class ControlPlane(Protocol):
     def sync(self, request: SyncRequest) -> Coroutine[object, object, SyncResponse]: ...
     def report(self, report: Report) -> Coroutine[object, object, ReportAck]: ...
     def grants(self, request: GrantRequest) -> Coroutine[object, object, GrantResponse]: ...
+    def carry(self, request: CarryRequest) -> Coroutine[object, object, CarryTicket]: ...
 
 
 class Session:

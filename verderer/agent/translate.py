@@ -8,7 +8,7 @@ from verderer.agent.journal import Launched
 from verderer.core.model.attempt import AttemptKey, End
 from verderer.core.model.resources import Resources
 from verderer.drivers import contract
-from verderer.wire.agent import EndFact, Launch, NodeFact, Order
+from verderer.wire.agent import EndFact, Launch, NodeFact, Order, StoredOutput
 
 MAX_MESSAGE: Final = 2_000
 
@@ -61,6 +61,13 @@ def end_fact(end: End) -> EndFact:
         exit_code=end.exit_code,
         signal=end.signal,
         message=end.message[:MAX_MESSAGE],
+    )
+
+
+def stored_output(one: contract.Stored) -> StoredOutput:
+    """What a step's own carrier has stored, for the wire."""
+    return StoredOutput(
+        name=one.name, key=one.key, size=one.size, files=one.files, sha256=one.sha256
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from verderer.cli import server_commands
+from verderer.cli import carrying, server_commands
 from verderer.cli.commands import registry
 from verderer.cli.commands.contexts import CONTEXT_VARIABLE
 from verderer.cli.help import GroupedHelp
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 registry.register(app)
 server_commands.register(app)
+carrying.register(app)
 
 
 @app.callback()

@@ -52,6 +52,19 @@ class Order:
     grace_s: float = 30.0
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
+    carry: str = field(default="", repr=False)
+    """What the step's own carrier is told, for drivers that `CarriesApart`: JSON, a secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """An output that is safe in the object store."""
+
+    name: str
+    key: str
+    size: int
+    files: int = 1
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +81,8 @@ class Observed:
     ended_ms: int | None = None
     pending: str = ""
     """Why the cluster lets it wait, in the cluster's own words and ours; empty when it does not."""
+    outputs: tuple[Stored, ...] = ()
+    """What the step's own carrier has stored, once it has succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +164,17 @@ class HasWorkspace(Protocol):
     def workspace(self, key: AttemptKey) -> str | None:
         """Path of an existing working directory, or None."""
         ...
+
+
+@runtime_checkable
+class CarriesApart(Protocol):
+    """Optional: files go straight between the step's place and the object store.
+
+    `Order.carry` is then what the carrier beside the program is told, and `Observed.outputs` what
+    it has stored.
+    """
+
+    carries_apart: bool
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from verderer.wire.agent import (
     SyncResponse,
     Welcome,
 )
+from verderer.wire.carry import CarryRequest, CarryTicket
 from verderer.wire.transport import Answer, Ask, Transport
 
 T = TypeVar("T")
@@ -250,6 +251,10 @@ class AgentClient:
     async def grants(self, request: GrantRequest) -> GrantResponse:
         """Short-lived addresses of objects."""
         return await self._call("grants", request, GrantResponse, self._timeout_s, 64 * _MIB)
+
+    async def carry(self, request: CarryRequest) -> CarryTicket:
+        """A ticket for the carrier of one step."""
+        return await self._call("carry", request, CarryTicket, self._timeout_s, _MIB)
 
     async def _call(
         self, verb: str, document: msgspec.Struct, into: type[T], timeout_s: float, limit: int

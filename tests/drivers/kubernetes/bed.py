@@ -49,12 +49,12 @@ def path_of(document: dict[str, Any]) -> str:
     return _PLURALS[document["kind"]].format(meta.get("namespace")) + f"/{meta['name']}"
 
 
-def prepare(cluster: Cluster) -> None:
+def prepare(cluster: Cluster, *, nodes: int = 2) -> None:
     """Apply the manifests, add nodes, and wait until our own kind is served."""
     for name in MANIFESTS:
         for document in documents(name):
             cluster.apply(document, path_of(document))
-    for index in range(2):
+    for index in range(nodes):
         cluster.add_node(f"node-{index}", NODE)
     kinds = "/apis/execution.cube.studio/v1/namespaces/cube-execution/cubepipelines"
     cluster._wait("cubepipelines", lambda: cluster._get(kinds))

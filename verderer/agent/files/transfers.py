@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
 from verderer.agent.backoff import Backoff
-from verderer.agent.session import Complaints, Session
+from verderer.agent.session import Complaints
 from verderer.core.errors import (
     Fault,
     NotAllowed,
@@ -20,9 +20,10 @@ from verderer.core.errors import (
     TooMany,
     VerdererError,
 )
-from verderer.wire.agent import Grant, GrantRequest
+from verderer.wire.agent import Grant, GrantRequest, GrantResponse
 
 Method = Literal["GET", "PUT"]
+T = TypeVar("T")
 
 MAX_KEYS: Final = 500
 MAX_SURE_REFUSALS: Final = 5
@@ -38,6 +39,22 @@ class ObjectAccess(Protocol):
     async def put(self, url: str, content: bytes | AsyncIterator[bytes], *, size: int) -> None: ...
 
     def get(self, url: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
+
+
+class GivesAddresses(Protocol):
+    """The request for addresses."""
+
+    def grants(self, request: GrantRequest) -> Coroutine[object, object, GrantResponse]: ...
+
+
+class Line(Protocol):
+    """Whoever speaks to the control plane: an agent's session, or a step's carrier."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def client(self) -> GivesAddresses: ...
+    async def call(self, request: Coroutine[object, object, T]) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,7 @@ class _Round:
 class Granter:
     """Asks for addresses; requests of the same instant travel together."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Line) -> None:
         self._session = session
         self._rounds: dict[Method, _Round] = {"GET": _Round(), "PUT": _Round()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from verderer.api.agents import translate
+from verderer.api.agents import carrying, translate
 from verderer.api.wire_route import wire_route
 from verderer.core.access import Action
 from verderer.core.errors import Invalid
@@ -138,4 +138,5 @@ ROUTES = [
     wire_route("/api/v1/agent/sync", wire.SyncRequest, _sync, action=_SYNC, limit=_SMALL),
     wire_route("/api/v1/agent/report", wire.Report, _report, action=_SYNC, limit=_LARGE),
     wire_route("/api/v1/agent/grants", wire.GrantRequest, _grants, action=_SYNC, limit=_LARGE),
+    *carrying.ROUTES,
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 
 from verderer.agent.identity.keeping import Keeper
@@ -25,6 +27,7 @@ async def run(settings: Settings) -> int:
     """
     connection, agreed = connection_of(settings), terms(settings)
     config = await agent_config(settings, keeper=_keeper(settings, connection))
+    config = replace(config, carry_url=settings.kubernetes.carrier_url)
     driver = KubernetesDriver(connection, agreed, state_dir=settings.agent_spool_dir)
     try:
         return await run_agent(config, driver)
@@ -64,6 +67,7 @@ def terms(settings: Settings) -> Terms:
         default_limits=_amounts("default_limits", given.default_limits),
         image_pull_secrets=tuple(_names(given.image_pull_secrets)),
         default_image=given.default_image,
+        carrier_image=given.carrier_image,
         queue=given.queue,
         start_wait_s=given.start_wait_s,
         gang_wait_s=given.gang_wait_s,

@@ -37,6 +37,7 @@ class KubernetesDriver:
     """
 
     kind = "kubernetes"
+    carries_apart = True
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class KubernetesDriver:
             Refusal: it can never run here, or something foreign stands in its place.
             Fault: the cluster does not answer, or has no room in a quota.
         """
-        del workspace  # files are not carried through the agent
+        del workspace  # files go straight between the pod and the object store
         self._open()
         await self._views.of_work()
         tracked = self._views.roster.entry(order.key)

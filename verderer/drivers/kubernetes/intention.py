@@ -9,11 +9,11 @@ stands there is never decided again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
-from verderer.drivers.contract import Order
+from verderer.drivers.contract import Order, Stored
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.seen.clocks import rfc3339, unix_ms
 from verderer.drivers.kubernetes.seen.sights import Meta, Seen
@@ -28,6 +28,23 @@ class Stop(Seen, frozen=True):
     at: str = ""
 
 
+class Named(Seen, frozen=True):
+    """A declared output."""
+
+    name: str = ""
+    key: str = ""
+
+
+class Kept(Seen, frozen=True):
+    """A stored output."""
+
+    name: str = ""
+    key: str = ""
+    size: int = 0
+    files: int = 1
+    sha256: str = ""
+
+
 class Spec(Seen, frozen=True):
     """All but the Job, which is read only when it has to be made."""
 
@@ -39,6 +56,8 @@ class Spec(Seen, frozen=True):
     secret: bool = False
     """A Secret of the attempt's name belongs to it."""
     stop: Stop | None = None
+    outputs: tuple[Named, ...] = ()
+    """What its carrier stores."""
 
 
 class Ended(Seen, frozen=True):
@@ -57,6 +76,7 @@ class Status(Seen, frozen=True):
     started_at: str = ""
     ended_at: str = ""
     end: Ended | None = None
+    outputs: tuple[Kept, ...] = ()
 
 
 class Intention(Seen, frozen=True):
@@ -83,6 +103,14 @@ class Intention(Seen, frozen=True):
         cause = EndCause(ended.cause) if ended.cause in _CAUSES else EndCause.LOST
         return End(
             cause=cause, exit_code=ended.exit_code, signal=ended.signal, message=ended.message
+        )
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """What was stored, once its end is decided."""
+        return tuple(
+            Stored(name=one.name, key=one.key, size=one.size, files=one.files, sha256=one.sha256)
+            for one in self.status.outputs
         )
 
     @property
@@ -138,6 +166,8 @@ def document(
         spec["timeoutSeconds"] = order.timeout_s
     if service is not None:
         spec["service"] = service
+    if order.outputs:
+        spec["outputs"] = [{"name": one.name, "key": one.key} for one in order.outputs]
     labels = {
         naming.RUN: f"{order.key.run:016x}",
         naming.PROJECT: naming.label_value(order.project),
@@ -161,9 +191,20 @@ def stop(cause: EndCause, *, grace_s: float, at_ms: int, message: str = "") -> d
     }
 
 
-def ended_status(end: End, *, ended_ms: int) -> dict[str, Any]:
+def ended_status(end: End, *, ended_ms: int, stored: Sequence[Stored] = ()) -> dict[str, Any]:
     """The part of a status that says how it ended."""
+    outputs = [
+        {
+            "name": one.name,
+            "key": one.key,
+            "size": one.size,
+            "files": one.files,
+            "sha256": one.sha256,
+        }
+        for one in stored
+    ]
     return {
+        **({"outputs": outputs} if outputs else {}),
         "phase": PHASES[end.state],
         "reason": end.cause.value,
         "message": end.message,

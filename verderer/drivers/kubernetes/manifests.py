@@ -12,7 +12,7 @@ import msgspec
 
 from verderer.core.errors import Invalid, TooLarge
 from verderer.drivers.contract import Order
-from verderer.drivers.kubernetes import naming
+from verderer.drivers.kubernetes import carrying, naming
 from verderer.drivers.kubernetes.intention import whole_seconds
 from verderer.drivers.kubernetes.seen.devices import Placement
 from verderer.drivers.kubernetes.seen.quantities import written
@@ -48,7 +48,8 @@ def check(order: Order, terms: Terms) -> None:
     """Refuse what can never be started here.
 
     Raises:
-        Invalid: no image, nothing to run, a NUL in a string, too many nodes, or files to carry.
+        Invalid: no image, nothing to run, a NUL in a string, too many nodes, or files that
+            cannot be carried.
         TooLarge: more than one object of the cluster can hold.
     """
     if not (order.image or terms.default_image):
@@ -59,13 +60,7 @@ def check(order: Order, terms: Terms) -> None:
         )
     if not 1 <= order.nodes <= MAX_NODES:
         raise Invalid(f"a step has 1 to {MAX_NODES} nodes, not {order.nodes}")
-    if order.inputs or order.outputs:
-        raise Invalid(
-            "this cluster cannot carry inputs and outputs of a step yet",
-            hint="read and write object storage or a volume from within the step, "
-            "or run it on a cluster that carries files",
-            code="files_not_carried",
-        )
+    carrying.check(order, terms)
     for name in order.env:
         if not name or "=" in name:
             raise Invalid(f"{name!r} cannot name an environment variable")
@@ -115,14 +110,13 @@ def _job(
     # decided by the control plane, and a pod that Kubernetes replaced would be a second start.
     rules = [
         {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        {
-            "action": "FailJob",
-            "onExitCodes": {
-                "containerName": naming.CONTAINER,
-                "operator": "NotIn",
-                "values": [0],
-            },
-        },
+        *(
+            {
+                "action": "FailJob",
+                "onExitCodes": {"containerName": name, "operator": "NotIn", "values": [0]},
+            }
+            for name in (naming.CONTAINER, *carrying.containers(order))
+        ),
     ]
     spec: dict[str, Any] = {
         "completionMode": "Indexed",
@@ -204,6 +198,7 @@ def _pod(
         items = [{"key": _SCRIPT, "path": _SCRIPT}]
         source = {"secretName": str(order.key), "defaultMode": 0o555, "items": items}
         spec["volumes"] = [{"name": "verderer", "secret": source}]
+    carrying.add(spec, order, terms)
     return spec
 
 
@@ -249,7 +244,7 @@ def _environment(order: Order, secrets: Mapping[str, str]) -> list[dict[str, Any
         name: {"name": name, "value": _literal(text)} for name, text in order.env.items()
     }
     for key in secrets:
-        if key != _SCRIPT:
+        if key.startswith("env-"):
             name = list(order.env)[int(key.removeprefix("env-"))]
             reference = {"name": str(order.key), "key": key}
             said[name] = {"name": name, "valueFrom": {"secretKeyRef": reference}}
@@ -285,6 +280,8 @@ def _secret_values(order: Order) -> dict[str, str]:
     }
     if order.script:
         values[_SCRIPT] = order.script
+    if carrying.containers(order):
+        values[carrying.PLAN] = order.carry
     return values
 
 

@@ -31,6 +31,10 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 
 CONTAINER: Final = "main"
+FETCH: Final = "fetch"
+"""The carrier before the program."""
+STORE: Final = "store"
+"""The carrier after it."""
 FIELD_MANAGER: Final = "verderer-agent"
 MAX_LABEL: Final = 63
 

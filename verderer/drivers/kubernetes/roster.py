@@ -77,6 +77,7 @@ class Tracked:
             nodes=intention.spec.nodes,
             timeout_s=intention.spec.timeout_seconds,
             stop=intention.spec.stop,
+            outputs=intention.spec.outputs,
             had_job=bool(uid),
             job=job,
             job_gone=bool(uid) and (job is None or uid in self.jobs_gone),
@@ -138,6 +139,7 @@ def _observed(key: AttemptKey, intention: Intention, verdict: Verdict, pending: 
             end=end,
             started_ms=intention.started_ms,
             ended_ms=intention.ended_ms,
+            outputs=intention.stored,
         )
     state = verdict.state
     if verdict.end is not None:

@@ -27,6 +27,8 @@ class Terms:
     default_requests: Mapping[str, str] = field(default_factory=dict)
     image_pull_secrets: tuple[str, ...] = ()
     default_image: str = ""
+    carrier_image: str = ""
+    """Image with the `verderer` command, for steps with inputs or outputs; empty: none such."""
     queue: str = ""
     """Kueue's LocalQueue; of effect only where the cluster serves Kueue's API."""
     start_wait_s: float = 300.0

@@ -68,7 +68,7 @@ def due(case: Case, terms: Terms) -> Deeds:
         return Deeds(
             status={
                 **_progress(case),
-                **intentions.ended_status(verdict.end, ended_ms=ended_ms),
+                **intentions.ended_status(verdict.end, ended_ms=ended_ms, stored=verdict.outputs),
             }
         )
     if view.stop is not None:
@@ -100,6 +100,8 @@ def _deletable(view: View) -> bool:
 def _overdue(case: Case, terms: Terms) -> tuple[dict[str, Any] | None, float | None]:
     """What ends it for having taken too long, or seconds until something could."""
     timeout_s, began = case.view.timeout_s, case.verdict.started_ms
+    if case.verdict.storing:
+        return None, None
     if case.verdict.state is AttemptState.RUNNING and timeout_s is not None and began is not None:
         left = timeout_s + terms.timeout_margin_s - (case.now_ms - began) / 1000
         return (_stop(case, EndCause.TIMEOUT, ""), None) if left <= 0 else (None, left)

@@ -14,8 +14,15 @@ from types import MappingProxyType
 from typing import Final
 
 from verderer.core.model.attempt import AttemptState, End, EndCause
+from verderer.drivers.contract import Stored
 from verderer.drivers.kubernetes import naming
-from verderer.drivers.kubernetes.intention import Stop
+from verderer.drivers.kubernetes.deciding.carriers import (
+    carrier_end,
+    failed_by_name,
+    state_of,
+    stored,
+)
+from verderer.drivers.kubernetes.intention import Named, Stop
 from verderer.drivers.kubernetes.seen.clocks import unix_ms
 from verderer.drivers.kubernetes.seen.sights import (
     Condition,
@@ -47,6 +54,8 @@ class View:
     """As last seen; those that are gone too."""
     gone: frozenset[str] = frozenset()
     """UIDs of the pods that are gone."""
+    outputs: Sequence[Named] = ()
+    """What its carrier stores when the program has succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,10 @@ class Verdict:
     end: End | None = None
     ended_ms: int | None = None
     """None with an end when nobody noted the time."""
+    storing: bool = False
+    """Its program has ended on all nodes, and its outputs are being stored."""
+    outputs: tuple[Stored, ...] = ()
+    """Of a success: what was stored."""
 
 
 def judge(view: View) -> Verdict:
@@ -68,7 +81,9 @@ def judge(view: View) -> Verdict:
     node = next((pod.spec.node_name for pod in pods if pod.spec.node_name), "") or ""
     end = _end(view, pods)
     if end is not None:
+        end, outputs = _with_outputs(view, pods, end)
         return Verdict(
+            outputs=outputs,
             state=end.state,
             node=node,
             started_ms=min(started, default=None),
@@ -84,13 +99,28 @@ def judge(view: View) -> Verdict:
     began = max(started) if len(started) >= view.nodes else None
     if state is AttemptState.STOPPING:
         began = max(started, default=None)
-    return Verdict(state=state, node=node, started_ms=began)
+    over = sum(1 for pod in pods if _terminated(pod) is not None)
+    return Verdict(state=state, node=node, started_ms=began, storing=over >= view.nodes)
+
+
+def _with_outputs(view: View, pods: Sequence[Pod], end: End) -> tuple[End, tuple[Stored, ...]]:
+    """A success counts only with the report of what was stored; the first replica gives it."""
+    if not view.outputs or end.cause is not EndCause.EXIT or end.exit_code != 0:
+        return end, ()
+    for pod in pods:
+        found = stored(pod, view.outputs) if _rank(pod) == 0 else None
+        if found is not None:
+            return end, found
+    message = "it succeeded, and nobody saw what its carrier had stored: its pod is gone"
+    return End(cause=EndCause.OUTPUT, exit_code=0, message=message), ()
 
 
 def _end(view: View, pods: Sequence[Pod]) -> End | None:
     alive = [p for p in pods if p.metadata.uid not in view.gone and not _over(p)]
     job = view.job
     if job is not None and holds(job.status.conditions, "Complete"):
+        if view.outputs and any(_rank(pod) == 0 for pod in alive):
+            return None  # its report is on the way
         return End(cause=EndCause.EXIT, exit_code=0)
     if alive:
         return None
@@ -173,6 +203,9 @@ def _pod_end(view: View, pod: Pod) -> End | None:
         return End(cause=cause, message=f"{words}: {pod.status.message or reason}")
     if reason.startswith("OutOf"):
         return End(cause=EndCause.START, message=f"the node had no room: {pod.status.message}")
+    carried = carrier_end(pod)
+    if carried is not None and not pod.metadata.deletion_timestamp:
+        return carried
     if ended is not None and not _was_deleted(pod):
         return _container_end(ended)
     if pod.metadata.deletion_timestamp:
@@ -214,7 +247,9 @@ def _job_end(view: View, failed: Condition) -> End:
         return End(cause=EndCause.LOST, message=f"the cluster took its pod away: {message}")
     found = _EXIT_CODE.search(message)
     if found is not None:
-        return _container_end(TerminatedState(exit_code=int(found["code"])))
+        code = int(found["code"])
+        carried = failed_by_name(found["who"] or "", code)
+        return carried or _container_end(TerminatedState(exit_code=code))
     return End(cause=EndCause.LOST, message=f"its Job failed and its pods are gone: {message}")
 
 
@@ -253,20 +288,18 @@ def _was_deleted(pod: Pod) -> bool:
 
 
 def _terminated(pod: Pod) -> TerminatedState | None:
-    for one in pod.status.container_statuses or ():
-        if one.name == naming.CONTAINER:
-            return one.state.terminated
-    return None
+    state = state_of(pod, naming.CONTAINER)
+    return state.terminated if state is not None else None
 
 
 def _started_ms(pod: Pod) -> int | None:
-    for one in pod.status.container_statuses or ():
-        if one.name != naming.CONTAINER:
-            continue
-        if one.state.running is not None:
-            return unix_ms(one.state.running.started_at)
-        if one.state.terminated is not None and one.state.terminated.reason not in _START_REASONS:
-            return unix_ms(one.state.terminated.started_at)
+    state = state_of(pod, naming.CONTAINER)
+    if state is None:
+        return None
+    if state.running is not None:
+        return unix_ms(state.running.started_at)
+    if state.terminated is not None and state.terminated.reason not in _START_REASONS:
+        return unix_ms(state.terminated.started_at)
     return None
 
 
@@ -291,8 +324,11 @@ def _rank(pod: Pod) -> int:
 
 rank: Final[Callable[[Pod], int]] = _rank
 started_ms: Final[Callable[[Pod], int | None]] = _started_ms
+program_over: Final[Callable[[Pod], TerminatedState | None]] = _terminated
 
-_EXIT_CODE: Final = re.compile(r"failed with exit code (?P<code>[0-9]{1,3})\b")
+_EXIT_CODE: Final = re.compile(
+    r"(?:Container (?P<who>[^ ]+) for .*)?failed with exit code (?P<code>[0-9]{1,3})\b"
+)
 _START_REASONS: Final = frozenset(
     {"StartError", "ContainerCannotRun", "CreateContainerError", "RunContainerError"}
 )

@@ -13,7 +13,7 @@ from verderer.drivers.contract import LogPiece
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.calls.api import Api
 from verderer.drivers.kubernetes.calls.errors import Silence
-from verderer.drivers.kubernetes.deciding.ending import rank, started_ms
+from verderer.drivers.kubernetes.deciding.ending import program_over, rank, started_ms
 from verderer.drivers.kubernetes.logs.marks import Marks
 from verderer.drivers.kubernetes.logs.position import Position
 from verderer.drivers.kubernetes.roster import Tracked
@@ -160,4 +160,4 @@ def _newest(tracked: Tracked, pod: Pod) -> Pod:
 
 
 def _ended(pod: Pod) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed")
+    return pod.status.phase in ("Succeeded", "Failed") or program_over(pod) is not None
