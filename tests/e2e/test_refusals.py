@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from tests.chaos.platform import wait_for
 from tests.e2e.apart import Outside, outside
+from tests.e2e.test_backup import make_database
 from verderer.cli.up.role import REFUSED
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180), pytest.mark.xdist_group("chaos")]
@@ -89,9 +91,23 @@ def test_a_port_that_is_taken(there: Outside) -> None:
     assert "server.port" in hint
 
 
+def test_a_first_password_that_cannot_be_kept_locks_nobody_out(there: Outside) -> None:
+    database = asyncio.run(make_database(there.dsn, "first"))
+    nowhere = str(there.folder / "no-folder" / "file")
+    done = there.command("migrate", "--first-login", nowhere, VERDERER_DATABASE_URL=database)
+    assert done.returncode == REFUSED
+    last = json.loads(done.stderr.strip().splitlines()[-1])
+    assert nowhere in last["event"]
+    assert last["hint"] == "`verderer recover admin@localhost` prints another one."
+    done = there.command("recover", VERDERER_DATABASE_URL=database)
+    assert done.stdout.startswith("Login: admin@localhost  one-time password: ")
+
+
 def test_an_agent_without_a_credential(there: Outside) -> None:
-    said, hint = refusal(there, "agent")
-    assert "credential cannot be read" in said
+    elsewhere = str(there.folder / "nobody-joined-here")
+    said, hint = refusal(there, "agent", VERDERER_DATA_DIR=elsewhere)
+    assert said == "this agent has not joined a cluster"
+    assert "verderer agent join" in hint
     assert "verderer migrate" in hint
 
 

@@ -125,8 +125,19 @@ class FirstLogin:
 
 
 def leave_first_login(path: Path, login: FirstLogin) -> None:
-    """Keep it where only we may read it, until it is shown."""
-    write_private(path, json.dumps({"email": login.email, "password": login.password}))
+    """Keep it where only we may read it, until it is shown.
+
+    Raises:
+        Refusal: it cannot be written there. The account exists by now, so another way in is named.
+    """
+    try:
+        write_private(path, json.dumps({"email": login.email, "password": login.password}))
+    except OSError as e:
+        raise Refusal(
+            f"the first password cannot be kept in {path}: {e.strerror or e}",
+            hint=f"`verderer recover {login.email}` prints another one.",
+            code="first_login",
+        ) from e
 
 
 def take_first_login(path: Path) -> FirstLogin | None:
