@@ -15,6 +15,8 @@ from verderer.core.model.cluster import ClusterKind
 from verderer.store.tables import audit, enrolment
 from verderer.usecases.context import Context
 
+_TAKEN = frozenset({"add", "live"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
@@ -41,6 +43,9 @@ async def invite_agent(
     """
     require(actor, Action.CLUSTER_MANAGE)
     check_name(cluster_id, field="id")
+    if cluster_id in _TAKEN:
+        problem = Problem(field="id", message="is the name of a page")
+        raise Invalid("choose another id", problems=[problem])
     _check(kind, life)
     token = make_token(TokenKind.JOIN, ctx.secret())
     async with ctx.db.transaction() as tx:

@@ -4,6 +4,7 @@
 (() => {
   let source = null;
   let url = "";
+  let from = "";  // a page that can be shown only once is followed at another address
   let pending = false;
   let busy = false;
   let lost = 0;
@@ -25,7 +26,7 @@
     pending = false;
     busy = true;
     try {
-      await htmx.ajax("GET", location.pathname + location.search, { target: "#live", swap: "outerHTML show:none" });
+      await htmx.ajax("GET", from || location.pathname + location.search, { target: "#live", swap: "outerHTML show:none" });
     } finally {
       busy = false;
     }
@@ -33,6 +34,7 @@
 
   function connect() {
     const wanted = live()?.dataset.live || "";
+    from = live()?.dataset.from || from;
     if (wanted === url && source && source.readyState !== EventSource.CLOSED) return;
     source?.close();
     source = null;
