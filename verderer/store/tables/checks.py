@@ -24,10 +24,11 @@ _UNFIT = """
 
 
 async def put_checks(tx: Tx, cluster: int, checks: Sequence[CheckReport]) -> None:
-    """Replace everything that is known of the cluster's checks."""
+    """Replace everything that is known of the cluster's checks; of one name the last counts."""
+    named = {c.name: c for c in checks}
     rows = [
         (c.name, place, c.level.value, c.required, c.message, c.remedy)
-        for place, c in enumerate(checks)
+        for place, c in enumerate(named.values())
     ]
     await tx.execute(_PUT, cluster, *columns(rows, 6))
     await tx.execute(_GONE, cluster, [c.name for c in checks])
