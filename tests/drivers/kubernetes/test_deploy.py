@@ -99,7 +99,8 @@ def test_variables_of_the_deployments_are_settings(tmp_path: Path) -> None:
         assert given.keys() <= known
         settings = load(environ=given)
         assert settings.agent.kind == "kubernetes"
-        assert terms(settings) == Terms()
+        [agent] = deployment["spec"]["template"]["spec"]["containers"]
+        assert terms(settings) == Terms(carrier_image=agent["image"])
 
 
 def test_values_without_a_cluster_are_refused() -> None:

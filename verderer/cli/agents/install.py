@@ -112,6 +112,9 @@ def _fill_in(deployment: dict[str, Any], wanted: Wanted) -> None:
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["image"] = wanted.image or _IMAGE
+    for variable in container["env"]:
+        if variable["name"] == "VERDERER_KUBERNETES_CARRIER_IMAGE":
+            variable["value"] = container["image"]
     if wanted.ca_file is not None:
         container["env"].append({"name": "VERDERER_AGENT_CA_FILE", "value": f"{_CA}/ca.crt"})
         container["volumeMounts"].append({"name": "ca", "mountPath": _CA, "readOnly": True})
