@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -65,7 +66,18 @@ async def look(driver: Driver, session: Session, transfers: Transfers) -> list[C
     found += [await _guarded(_STORE, lambda: _store(session, transfers))]
     if isinstance(driver, Examines):
         found += await _cluster(driver)
-    return found
+    return _apart(found)
+
+
+def _apart(found: Sequence[CheckReport]) -> list[CheckReport]:
+    """Findings of one name get numbers: a name is what one is known by."""
+    seen: dict[str, int] = {}
+    named = []
+    for one in found:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
+        named.append(replace(one, name=f"{one.name}{number}"))
+    return named
 
 
 def _clock(session: Session) -> CheckReport:

@@ -98,3 +98,21 @@ _EVENTS = {
 def event(action: str) -> str:
     """What was done, in words to be translated; an action without any is shown by its code."""
     return _EVENTS.get(action, action)
+
+
+CHECKS = (
+    N_("clock"),
+    N_("object store"),
+    N_("cluster"),
+    N_("Slurm's commands"),
+    N_("Slurm controller"),
+    N_("partition"),
+    N_("shared folder"),
+    N_("API server"),
+    N_("version"),
+    N_("rights"),
+    N_("API server's clock"),
+    N_("nodes"),
+    N_("not checked yet"),
+)
+"""Names of agents' checks that have a translation; their messages are shown as they came."""

@@ -68,6 +68,7 @@ async def receive_checks(
     Raises:
         Conflict: `stale_epoch`.
     """
+    found = list({one.name: one for one in found}.values())
     unfit = unfit_by(found)
     async with ctx.db.transaction() as tx:
         if not await clusters.holds_epoch(tx, actor.id, epoch):
