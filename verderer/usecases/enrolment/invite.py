@@ -85,5 +85,5 @@ def join_command(public_url: str, made: Invitation) -> str:
     where = f"--server {public_url} --token {made.token}"
     if made.kind == ClusterKind.KUBERNETES.value:
         install = f"verderer agent install --kubernetes --cluster {made.cluster_id} {where}"
-        return f"{install} | kubectl apply -f -"
+        return f"{install} | kubectl apply --server-side -f -"
     return f"verderer agent join --kind {made.kind} {where}"
