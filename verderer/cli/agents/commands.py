@@ -97,7 +97,7 @@ def install(
     server: Server,
     token: Token,
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Manifests, for `kubectl apply --server-side -f -`.")
+        bool, typer.Option("--kubernetes", help="Manifests for kubectl apply --server-side.")
     ] = False,
     slurm: Annotated[
         bool, typer.Option("--slurm", help="A systemd unit and how to put it in place.")

@@ -34,7 +34,7 @@ class Wanted:
 
 
 def kubernetes_manifests(wanted: Wanted) -> str:
-    """YAML documents for `kubectl apply --server-side -f -`: all that the agent needs, the token in a Secret.
+    """YAML for `kubectl apply --server-side -f -`: all that the agent needs, its token in a Secret.
 
     Raises:
         Invalid: address or token is none.
