@@ -8,9 +8,12 @@ from pathlib import Path
 import msgspec
 
 from verderer.agent.session import Session
-from verderer.core.errors import Fault
+from verderer.core.errors import Fault, Invalid
 from verderer.wire.agent import Launch
 from verderer.wire.carry import CarryPlan, CarryRequest
+
+MAX_AUTHORITY = 32 * 1024
+"""The plan is one variable of a container; Linux bounds each at 128 KiB."""
 
 
 class Tickets:
@@ -50,6 +53,13 @@ class Tickets:
         if self._ca_file is None:
             return ""
         try:
-            return self._ca_file.read_text(encoding="utf-8")
+            text = self._ca_file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise Fault(f"{self._ca_file} cannot be read: {error}") from error
+        if len(text) > MAX_AUTHORITY:
+            raise Invalid(
+                f"{self._ca_file} is too large for the carriers of steps: {len(text):,} bytes",
+                hint=f"name a file of at most {MAX_AUTHORITY:,} bytes in agent.ca_file: the "
+                "authority of the control plane alone",
+            )
+        return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import structlog
@@ -28,9 +27,7 @@ async def run(settings: Settings) -> int:
     """
     connection, agreed = connection_of(settings), terms(settings)
     config = await agent_config(settings, keeper=_keeper(settings, connection))
-    # Carriers do not have the agent's environment: they are told which authority it trusts.
-    authority = config.ca_file or os.environ.get("SSL_CERT_FILE")
-    config = replace(config, carry_url=settings.kubernetes.carrier_url, ca_file=authority)
+    config = replace(config, carry_url=settings.kubernetes.carrier_url)
     driver = KubernetesDriver(connection, agreed, state_dir=settings.agent_spool_dir)
     try:
         return await run_agent(config, driver)
