@@ -6,10 +6,13 @@ import pytest
 
 from tests.usecases.test_run_life import ONE
 from tests.usecases.world import ADMIN, OK, World, failed
+from verderer.core.errors import Conflict
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.store.database import Database
 from verderer.store.views.steps import Shown, list_attempts
 from verderer.usecases.cancel_run import cancel
+from verderer.usecases.enrolment.declare_lost import declare_lost
+from verderer.usecases.enrolment.expel import retire_cluster
 
 RUNNING = AttemptState.RUNNING
 CANCELLED = End(cause=EndCause.CANCELLED)
@@ -113,3 +116,51 @@ async def test_a_cancel_during_the_cut_is_kept_until_the_agent_confirms(
     assert await _shown(world, run) == [shown]
     assert await world.run_state(run) == "cancelled"
     assert await world.reserved() == {}
+
+
+RETRIED = """
+metadata: {name: r, project: demo}
+steps:
+- {name: only, retries: 1, command: ["true"]}
+"""
+
+
+async def test_what_a_lost_cluster_ran_is_given_up_and_tried_elsewhere(world: World) -> None:
+    run = (await world.submit(RETRIED)).run
+    assert (await world.place()).placed == 1
+    key = AttemptKey(run, 0, 1)
+    async with world.ctx.db.reading() as tx:
+        (attempt,) = await list_attempts(tx, ADMIN.scope, run, 0)
+    name = attempt.cluster_id
+    await world.report(key, RUNNING, name=name)
+    with pytest.raises(Conflict) as heard:
+        await declare_lost(world.ctx, ADMIN, name)
+    assert heard.value.code == "cluster_heard"
+    await _silence(world, name)
+    with pytest.raises(Conflict):
+        await retire_cluster(world.ctx, ADMIN, name)
+    assert await declare_lost(world.ctx, ADMIN, name) == 1
+    async with world.ctx.db.reading() as tx:
+        (first, *_) = await list_attempts(tx, ADMIN.scope, run, 0)
+    assert (first.state, first.cause) == (AttemptState.LOST, EndCause.LOST)
+    assert ADMIN.name in first.message
+    async with world.ctx.db.transaction() as tx:  # the pause before the second attempt is over
+        await tx.execute("UPDATE queue SET not_before = NULL, xid = pg_current_xact_id()")
+    assert (await world.place()).placed == 1
+    async with world.ctx.db.reading() as tx:
+        (_, second) = await list_attempts(tx, ADMIN.scope, run, 0)
+    assert second.cluster_id != name
+    refused = await world.report(key, AttemptState.SUCCEEDED, OK, name=name)
+    assert not refused, "it is passed over: the attempt is over"
+    assert await declare_lost(world.ctx, ADMIN, name) == 0
+    await retire_cluster(world.ctx, ADMIN, name)
+
+
+async def test_a_cluster_whose_agent_is_locked_out_gets_no_work_at_once(world: World) -> None:
+    for name in ("local", "other"):
+        async with world.ctx.db.transaction() as tx:
+            await tx.execute(
+                "UPDATE clusters SET credential_hash = NULL WHERE cluster_id = $1", name
+            )
+    await world.submit(ONE)
+    assert (await world.place()).placed == 0

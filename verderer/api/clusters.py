@@ -29,6 +29,7 @@ from verderer.store.views.clusters import (
 )
 from verderer.usecases.clusters import set_cluster_enabled
 from verderer.usecases.context import Context
+from verderer.usecases.enrolment.declare_lost import declare_lost
 from verderer.usecases.enrolment.expel import retire_cluster, revoke_agent
 from verderer.usecases.enrolment.invite import invite_agent, join_command
 from verderer.wire.users import (
@@ -39,6 +40,7 @@ from verderer.wire.users import (
     ClusterOut,
     InvitationOut,
     LiveOut,
+    LostOut,
     NodeOut,
 )
 
@@ -89,6 +91,21 @@ async def add(context: ContextArg, actor: ActorArg, data: JSONBody[ClusterIn]) -
 async def revoke(context: ContextArg, actor: ActorArg, cluster: ClusterArg) -> None:
     """Revoke what its agent shows, at once; what runs there goes on until it joins again."""
     await revoke_agent(context, actor, cluster)
+
+
+@post(
+    "/clusters/{cluster:str}/lost",
+    opt=_MANAGE,
+    tags=["clusters"],
+    summary="Declare a cluster lost",
+    status_code=200,
+)
+async def lost(context: ContextArg, actor: ActorArg, cluster: ClusterArg) -> LostOut:
+    """End what is under way on a cluster that will not come back; retries start elsewhere.
+
+    409 `cluster_heard` while its agent is heard.
+    """
+    return LostOut(attempts=await declare_lost(context, actor, cluster))
 
 
 @delete("/clusters/{cluster:str}", opt=_MANAGE, tags=["clusters"], summary="Remove a cluster")
@@ -202,4 +219,4 @@ def _live(row: LiveRow) -> LiveOut:
     )
 
 
-ROUTES = (clusters, one, add, revoke, remove, disable, enable)
+ROUTES = (clusters, one, add, revoke, remove, lost, disable, enable)

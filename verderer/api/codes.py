@@ -75,6 +75,12 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         "grant_invalid": Explained(
             403, "The address does not open it", "Its signature is wrong or its time is over."
         ),
+        "ticket_invalid": Explained(
+            403, "No ticket of ours", "What a step's carrier showed is malformed or forged."
+        ),
+        "ticket_over": Explained(
+            403, "The ticket is over", "The attempt that the carrier works for has ended."
+        ),
         "not_found": Explained(
             404, "Not found", "It does not exist, or the caller may not know that it does."
         ),
@@ -102,6 +108,9 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         ),
         "cluster_busy": Explained(
             409, "Attempts are under way", "The cluster can be removed once nothing runs there."
+        ),
+        "cluster_heard": Explained(
+            409, "The cluster is heard", "Only a silent cluster can be declared lost."
         ),
         "already_exists": Explained(409, "It exists", "There is one of this name already."),
         "object_exists": Explained(409, "The object exists", "It was to be made, not replaced."),

@@ -114,5 +114,6 @@ CHECKS = (
     N_("API server's clock"),
     N_("nodes"),
     N_("not checked yet"),
+    N_("agent"),
 )
 """Names of agents' checks that have a translation; their messages are shown as they came."""

@@ -174,6 +174,12 @@ class ClusterIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     )
 
 
+class LostOut(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts were given up."""
+
+    attempts: int
+
+
 class InvitationOut(msgspec.Struct, frozen=True, kw_only=True):
     """`token` lets one agent join, once, and is shown this once."""
 

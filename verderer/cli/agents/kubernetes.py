@@ -67,6 +67,7 @@ def terms(settings: Settings) -> Terms:
         default_limits=_amounts("default_limits", given.default_limits),
         image_pull_secrets=tuple(_names(given.image_pull_secrets)),
         default_image=given.default_image,
+        identity_secret=given.identity_secret,
         carrier_image=given.carrier_image,
         queue=given.queue,
         start_wait_s=given.start_wait_s,

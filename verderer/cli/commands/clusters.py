@@ -131,6 +131,29 @@ def remove(
     say(f"Cluster {clean(cluster)} is removed.")
 
 
+@group.command("declare-lost")
+def declare_lost(
+    cluster: ClusterArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+) -> None:
+    """Give up what ran on a cluster that will not come back (platform admins).
+
+    Only you can know that nothing runs there any more: steps with retries start elsewhere.
+    """
+    from verderer.wire.users import LostOut
+
+    if not yes:
+        typed = typer.prompt(f"Type {clean(cluster)}, if nothing runs there any more", err=True)
+        if typed.strip() != cluster:
+            raise Invalid("that is not its id, so nothing was given up")
+
+    async def work(client: ApiClient) -> LostOut:
+        return await client.post(f"{API}/clusters/{cluster}/lost", None, LostOut)
+
+    count = ask(work, doing="Giving up").attempts
+    say(f"{count} attempts on {clean(cluster)} are given up.")
+
+
 @group.command()
 def disable(cluster: ClusterArgument) -> None:
     """Hand a cluster no more work; what runs there goes on (platform admins)."""

@@ -27,6 +27,8 @@ class Terms:
     default_requests: Mapping[str, str] = field(default_factory=dict)
     image_pull_secrets: tuple[str, ...] = ()
     default_image: str = ""
+    identity_secret: str = ""
+    """Secret in which the agent keeps its own key and credential; empty: not in the cluster."""
     carrier_image: str = ""
     """Image with the `verderer` command, for steps with inputs or outputs; empty: none such."""
     queue: str = ""

@@ -54,7 +54,10 @@ _RAISE = """
      WHERE id IN (SELECT id FROM clusters WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE)
 """
 _PLACES = """
-    SELECT c.id, c.cluster_id, c.kind::text, c.enabled, c.unfit,
+    SELECT c.id, c.cluster_id, c.kind::text, c.enabled,
+           CASE WHEN c.credential_hash IS NULL
+                 AND NOT EXISTS (SELECT FROM agent_keys AS k WHERE k.cluster_id = c.id)
+                THEN 'agent' ELSE c.unfit END AS unfit,
            coalesce(extract(epoch FROM now() - h.seen_at), 1e9)::float8 AS silent_s,
            (SELECT coalesce(jsonb_object_agg(
                        resource, jsonb_build_array(allocatable, largest, reserved)), '{}')
@@ -62,6 +65,11 @@ _PLACES = """
       FROM clusters AS c LEFT JOIN heartbeats AS h ON h.cluster_id = c.id
      WHERE c.retired_at IS NULL
      ORDER BY c.cluster_id
+"""
+_SILENCE = """
+    SELECT coalesce(extract(epoch FROM now() - h.seen_at), 1e9)::float8
+      FROM clusters AS c LEFT JOIN heartbeats AS h ON h.cluster_id = c.id
+     WHERE c.cluster_id = $1 AND c.retired_at IS NULL
 """
 _ENABLE = """
     WITH was AS (SELECT id, enabled FROM clusters WHERE cluster_id = $1 FOR NO KEY UPDATE),
@@ -135,3 +143,9 @@ async def set_enabled(tx: Tx, cluster_id: str, *, enabled: bool) -> bool | None:
     """Take a cluster out of use or back in; whether that changed anything, None: no such one."""
     changed: bool | None = await tx.fetchval(_ENABLE, cluster_id, enabled)
     return changed
+
+
+async def silence(tx: Tx, cluster_id: str) -> float | None:
+    """Seconds since the cluster was heard, 1e9 if never; None when there is no such one."""
+    found: float | None = await tx.fetchval(_SILENCE, cluster_id)
+    return found

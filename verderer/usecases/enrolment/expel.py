@@ -38,7 +38,7 @@ async def retire_cluster(ctx: Context, actor: Actor, cluster_id: str) -> None:
         if live := await enrolment.live_attempts(tx, cluster_id):
             raise Conflict(
                 f"{live} attempts are under way on cluster {cluster_id}",
-                hint="Disable it, cancel them or wait for their end, and try again.",
+                hint="Cancel them, or declare the cluster lost if it will not come back.",
                 code="cluster_busy",
             )
         entry = audit.Entry(action="cluster.retired", object=f"cluster:{cluster_id}")

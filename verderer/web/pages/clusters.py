@@ -13,6 +13,7 @@ from verderer.core.errors import Invalid, NotFound, Refusal
 from verderer.core.model.cluster import ClusterKind
 from verderer.store.views.clusters import ClusterDetail, ClusterRow, get_cluster, list_clusters
 from verderer.usecases.clusters import set_cluster_enabled
+from verderer.usecases.enrolment.declare_lost import declare_lost
 from verderer.usecases.enrolment.expel import retire_cluster, revoke_agent
 from verderer.usecases.enrolment.invite import invite_agent, join_command
 from verderer.web import live, visitor
@@ -119,9 +120,11 @@ async def change_cluster(
             await set_cluster_enabled(parts.ctx, who, cluster_id, enabled=True)
         case "revoke":
             await revoke_agent(parts.ctx, who, cluster_id)
+        case "lost" | "remove" if str(form.get("typed", "")).strip() != cluster_id:
+            raise Invalid("type the cluster's id, so that it is no slip")
+        case "lost":
+            await declare_lost(parts.ctx, who, cluster_id)
         case "remove":
-            if str(form.get("typed", "")).strip() != cluster_id:
-                raise Invalid("type the cluster's id to remove it")
             await retire_cluster(parts.ctx, who, cluster_id)
             return Redirect("/clusters", status_code=303)
         case _:

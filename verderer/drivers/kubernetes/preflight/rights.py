@@ -58,6 +58,11 @@ def needed(terms: Terms, projects: Iterable[str]) -> list[Right]:
         rights.append(
             Right(naming.SYSTEM_NAMESPACE, "", "configmaps", "patch", naming.CLUSTER_INFO)
         )
+    if terms.identity_secret:
+        rights += [
+            Right(terms.namespace, "", "secrets", verb, terms.identity_secret)
+            for verb in ("get", "patch")
+        ]
     for namespace in projects:
         rights += _in_project(namespace, made_by_us=terms.create_namespaces)
     return rights
