@@ -28,7 +28,7 @@ from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.resources import Resources
 from verderer.drivers.contract import LogPiece, Observed
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("kubernetes")
 
 
 def end_of(observed: Observed) -> End:

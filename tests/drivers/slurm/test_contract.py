@@ -8,7 +8,7 @@ from tests.drivers.contract import DriverContract
 from tests.drivers.slurm.rigs import SlurmRig
 from verderer.drivers.contract import CanCordon, Driver, HasWorkspace
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("kubernetes")
 
 
 class TestSlurmDriver(DriverContract):

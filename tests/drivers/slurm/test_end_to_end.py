@@ -13,7 +13,7 @@ from tests.drivers.slurm.testbed import Testbed
 from tests.e2e.commands import Cli, clean_environment
 from tests.rig.folders import reachable_folder
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.xdist_group("kubernetes")]
 
 TWO_STEPS = """
 metadata: {name: two, project: demo}

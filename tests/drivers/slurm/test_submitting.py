@@ -17,7 +17,7 @@ from verderer.core.model.attempt import AttemptState, EndCause
 from verderer.core.model.resources import Resources
 from verderer.drivers.slurm.driver import SlurmDriver
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("kubernetes")
 
 
 @pytest.fixture

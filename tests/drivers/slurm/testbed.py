@@ -1,4 +1,8 @@
-"""A real Slurm on the loopback, started by the scripts in `testbeds/slurm`."""
+"""A real Slurm on the loopback, started by the scripts in `testbeds/slurm`.
+
+Two of them on one machine share the cgroups of jobs with the same number, and the end of one ends
+the other: all tests that use one are in one group, so that one worker runs them in turn.
+"""
 
 from __future__ import annotations
 
