@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import quote, urlencode
@@ -22,6 +23,7 @@ from verderer.web import formats, graph, states, visitor
 from verderer.web.formats import Formats
 from verderer.web.language import NAMES, Language
 from verderer.web.parts import Parts
+from verderer.web.problem_words import translated
 from verderer.web.visitor import FORM_COOKIE, Connection, Visitor
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -110,6 +112,7 @@ def _environment(parts: Parts, language: Language) -> Environment:
     says = Formats(language)
     made.filters.update(
         t=language.gettext,
+        problem=partial(translated, language),
         ticks=_ticks,
         ago=says.ago,
         moment=says.moment,
