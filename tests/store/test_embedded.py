@@ -17,6 +17,7 @@ import asyncpg
 import psutil
 import pytest
 
+from tests.chaos.platform import free_port
 from tests.rig.folders import reachable_folder
 from tests.rig.postgres import UNSAFE
 from verderer.core.errors import Conflict, Fault, Refusal
@@ -274,9 +275,10 @@ def test_there_is_no_address_before_the_first_start(folder: Path) -> None:
 
 
 async def test_it_listens_on_the_loopback_if_asked(folder: Path) -> None:
-    with EmbeddedPostgres(folder, Launch(port=54329, options=UNSAFE)) as server:
+    port = free_port()
+    with EmbeddedPostgres(folder, Launch(port=port, options=UNSAFE)) as server:
         password = (folder / "password").read_text().strip()
-        over_tcp = f"postgresql://verderer:{password}@127.0.0.1:54329/verderer"
+        over_tcp = f"postgresql://verderer:{password}@127.0.0.1:{port}/verderer"
         assert await ask(over_tcp, "SHOW listen_addresses") == "127.0.0.1"
         assert await ask(server.dsn, "SELECT 1") == 1
 

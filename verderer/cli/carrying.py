@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -40,6 +39,8 @@ def carry(
     first alone stores.
     """
     import_structlog()
+    import asyncio
+
     import msgspec
 
     from verderer.agent.files import carrier

@@ -100,7 +100,8 @@ def test_variables_of_the_deployments_are_settings(tmp_path: Path) -> None:
         settings = load(environ=given)
         assert settings.agent.kind == "kubernetes"
         [agent] = deployment["spec"]["template"]["spec"]["containers"]
-        assert terms(settings) == Terms(carrier_image=agent["image"])
+        secret = "cube-agent-credential"
+        assert terms(settings) == Terms(carrier_image=agent["image"], identity_secret=secret)
 
 
 def test_values_without_a_cluster_are_refused() -> None:
