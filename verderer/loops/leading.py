@@ -68,7 +68,11 @@ async def _serve(
         await work  # raise what ended it
     finally:
         work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        # What hangs on a broken connection must not keep us from leading again: whatever it still
+        # writes carries an epoch that is over, and is refused.
+        _, hanging = await asyncio.wait([work], timeout=lease_s)
+        if hanging:
+            log.error("a term does not end", lease=name, epoch=epoch)
 
 
 async def _try(
