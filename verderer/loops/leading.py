@@ -70,9 +70,10 @@ async def _serve(
         work.cancel()
         # What hangs on a broken connection must not keep us from leading again: whatever it still
         # writes carries an epoch that is over, and is refused.
-        _, hanging = await asyncio.wait([work], timeout=lease_s)
+        done, hanging = await asyncio.wait([work], timeout=lease_s)
         if hanging:
             log.error("a term does not end", lease=name, epoch=epoch)
+        await asyncio.gather(*done, return_exceptions=True)
 
 
 async def _try(
