@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import structlog
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.rig.folders import reachable_folder
 from tests.rig.postgres import own_database
@@ -85,3 +89,24 @@ def start_postgres() -> Iterator[Callable[[Path, Mapping[str, str]], EmbeddedPos
             return servers.enter_context(EmbeddedPostgres(state, Launch(options=options)))
 
         yield start
+
+
+class Grouped(LoadScopeScheduling):
+    """Tests of one `xdist_group` go to one worker, the rest wherever there is room.
+
+    xdist writes the group behind a test's id, where pytest 9.2 does not read it any more; so it
+    is taken from the module that marks itself.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group_of(self.config.rootpath / nodeid.partition("::")[0]) or nodeid
+
+
+@cache
+def _group_of(module: Path) -> str:
+    found = re.search(r'xdist_group\("(\w+)"\)', module.read_text(encoding="utf-8"))
+    return found.group(1) if found else ""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return Grouped(config, log)
