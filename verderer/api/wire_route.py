@@ -125,7 +125,11 @@ def wire_route(
     status: int = 200,
 ) -> ASGIRouteHandler:
     """Mount a hot route; `limit` is the most bytes of a body."""
-    route = _Handled(document, handle, limit=limit, status=status)
+    return mounted(path, _Handled(document, handle, limit=limit, status=status), action=action)
+
+
+def mounted(path: str, route: WireRoute[Any, Any], *, action: Action) -> ASGIRouteHandler:
+    """Mount a hot route that looks at more than its document."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await route(scope, receive, send)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from litestar.types import Scope
+
 from verderer.api.agents import carrying, translate
-from verderer.api.wire_route import wire_route
+from verderer.api.auth import actor_of
+from verderer.api.wire_route import Reply, WireRoute, mounted, wire_route
 from verderer.core.access import Action
 from verderer.core.errors import Invalid
 from verderer.core.model.actor import Actor
@@ -43,7 +47,20 @@ async def _hello(state: Any, actor: Actor, document: wire.Hello) -> wire.Welcome
     )
 
 
-async def _sync(state: Any, actor: Actor, document: wire.SyncRequest) -> wire.SyncResponse:
+class _Sync(WireRoute[wire.SyncRequest, wire.SyncResponse]):
+    """The long poll; an agent that is locked out meanwhile hears it, and no orders."""
+
+    async def reply(self, scope: Scope, document: wire.SyncRequest) -> Reply[wire.SyncResponse]:
+        state, recheck = scope["litestar_app"].state, scope["state"]["recheck"]
+        return Reply(await _sync(state, actor_of(scope), document, recheck), 200)
+
+
+async def _sync(
+    state: Any,
+    actor: Actor,
+    document: wire.SyncRequest,
+    recheck: Callable[[], Awaitable[Actor]],
+) -> wire.SyncResponse:
     """Answer at once when there is news, else when it comes or the wait is over."""
     ctx = state.context
     state.heartbeats.note(actor.id)
@@ -60,6 +77,7 @@ async def _sync(state: Any, actor: Actor, document: wire.SyncRequest) -> wire.Sy
                     await news.wait()
             except TimeoutError:
                 pass
+            await recheck()
             state.heartbeats.note(actor.id)
 
 
@@ -135,7 +153,7 @@ _SYNC = Action.AGENT_SYNC
 
 ROUTES = [
     wire_route("/api/v1/agent/hello", wire.Hello, _hello, action=_SYNC, limit=_SMALL),
-    wire_route("/api/v1/agent/sync", wire.SyncRequest, _sync, action=_SYNC, limit=_SMALL),
+    mounted("/api/v1/agent/sync", _Sync(wire.SyncRequest, limit=_SMALL), action=_SYNC),
     wire_route("/api/v1/agent/report", wire.Report, _report, action=_SYNC, limit=_LARGE),
     wire_route("/api/v1/agent/grants", wire.GrantRequest, _grants, action=_SYNC, limit=_LARGE),
     *carrying.ROUTES,
