@@ -183,6 +183,21 @@ async def test_a_revoked_agent_is_out_at_once_whatever_it_shows(
     assert await authenticate(ctx, bearer=back.credential)
 
 
+async def test_revoking_closes_a_way_in_that_nobody_has_used(
+    ctx: Context, database: Database, key: Ed25519PrivateKey
+) -> None:
+    made = await invite_agent(ctx, SYSTEM, "gpu-east", "slurm")
+    await revoke_agent(ctx, SYSTEM, "gpu-east")
+    with pytest.raises(NotAuthenticated) as refused:
+        await come(ctx, made, key)
+    assert refused.value.code == "join_token_unknown"
+    async with database.reading() as tx:
+        said = await tx.fetchval("SELECT action FROM audit ORDER BY seq DESC LIMIT 1")
+    assert said == "cluster.join_token_revoked"
+    with pytest.raises(NotFound):
+        await revoke_agent(ctx, SYSTEM, "gpu-east")
+
+
 async def test_another_agent_that_joins_locks_the_first_out(
     ctx: Context, key: Ed25519PrivateKey
 ) -> None:

@@ -31,7 +31,10 @@ _TOKEN_STATE = """
     SELECT used_at IS NOT NULL AS used, expires_at <= now() AS expired
       FROM join_tokens WHERE token_hash = $1
 """
-_FORGET_TOKENS = "DELETE FROM join_tokens WHERE cluster_id = $1 AND used_at IS NULL"
+_FORGET_TOKENS = """
+    DELETE FROM join_tokens WHERE cluster_id = $1 AND used_at IS NULL
+ RETURNING expires_at > now() AS open
+"""
 _PUT_KEY = """
     INSERT INTO agent_keys (cluster_id, public_key, signed_ms) VALUES ($1, $2, $3)
         ON CONFLICT (cluster_id) DO UPDATE
@@ -157,11 +160,15 @@ async def drop_credentials(tx: Tx, cluster_id: str) -> tuple[int, int] | None:
     return None if row is None else (row["id"], row["n"])
 
 
+async def forget_join_tokens(tx: Tx, cluster: int) -> int:
+    """Close every way in that nobody has used; how many were open."""
+    return sum(row["open"] for row in await tx.fetch(_FORGET_TOKENS, cluster))
+
+
 async def retire(tx: Tx, cluster_id: str) -> int | None:
     """Take the cluster out for good; its row id, or None when there is none."""
     found: int | None = await tx.fetchval(_RETIRE, cluster_id)
     if found is not None:
-        await tx.execute(_FORGET_TOKENS, found)
         await tx.execute(_NO_CAPACITY, found)
     return found
 

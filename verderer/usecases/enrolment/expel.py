@@ -13,8 +13,10 @@ from verderer.usecases.context import Context
 async def revoke_agent(ctx: Context, actor: Actor, cluster_id: str) -> None:
     """Lock the cluster's agent out at once; what runs there goes on until it is let in again.
 
+    A join token that nobody has used yet opens nothing any more either.
+
     Raises:
-        NotFound: there is no such cluster, or its agent has no credential.
+        NotFound: there is no such cluster, or nothing opens it.
     """
     require(actor, Action.CLUSTER_MANAGE)
     async with ctx.db.transaction() as tx:
@@ -51,9 +53,13 @@ async def _lock_out(tx: Tx, actor: Actor, cluster_id: str, *, must: bool) -> int
     if dropped is None:
         raise NotFound("no such cluster")
     cluster, taken = dropped
-    if taken:
-        entry = audit.Entry(action="cluster.credential_revoked", object=f"cluster:{cluster_id}")
-        await audit.add(tx, actor, [entry])
-    elif must:
-        raise NotFound(f"the agent of cluster {cluster_id} has no credential")
+    tokens = await enrolment.forget_join_tokens(tx, cluster)
+    done = [
+        *(["cluster.credential_revoked"] if taken else []),
+        *(["cluster.join_token_revoked"] if tokens else []),
+    ]
+    entries = [audit.Entry(action=action, object=f"cluster:{cluster_id}") for action in done]
+    await audit.add(tx, actor, entries)
+    if must and not entries:
+        raise NotFound(f"cluster {cluster_id} has neither an agent nor a join token to revoke")
     return cluster
