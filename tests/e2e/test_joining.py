@@ -138,6 +138,17 @@ def test_a_credential_that_ran_out_is_replaced_by_a_signature(house: House) -> N
     assert fresh.get("next_key") is None
 
 
+def test_joining_anew_in_vain_leaves_the_agent_what_it_has(house: House) -> None:
+    folder = house.folder / "firm"
+    house.command(*house.invite("firm"), "--data-dir", str(folder))
+    kept = (folder / "agent" / "identity.json").read_bytes()
+    words = house.invite("firm")
+    words[words.index("--token") + 1] = "vrd_j_" + "x" * 43
+    done = house.command(*words, "--data-dir", str(folder), "--again")
+    assert "the join token is unknown" in done.stderr
+    assert (folder / "agent" / "identity.json").read_bytes() == kept
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -12,7 +12,7 @@ from verderer.agent.identity.keeping import NOBODY, Identity, Keeper
 from verderer.agent.identity.signing import Signature, sign
 from verderer.core.credentials import hash_token
 from verderer.core.enrolment import KEY_LIFE, join_message, renew_message
-from verderer.core.errors import NotAuthenticated
+from verderer.core.errors import Fault, NotAuthenticated
 from verderer.wire.client import ApiClient
 from verderer.wire.enrolment import Admission, JoinIn, RenewIn
 
@@ -51,8 +51,9 @@ async def join(door: Door, keeper: Keeper, *, token: str, kind: str, version: st
         renew_unix_s=0.0,
         ends_unix_s=0.0,
     )
-    # Before the token is spent: what came of it would be lost if it could not be kept.
-    await keeper.save(fresh)
+    # Before the token is spent: what came of it would be lost if it could not be kept. An
+    # identity that works stays until there is another one.
+    await keeper.save(await _working(keeper) or fresh)
     now_ms = door.now_ms()
     signed = await sign(join_message(hash_token(token), made.public_key, now_ms), made.private_key)
     asked = JoinIn(
@@ -69,6 +70,14 @@ async def join(door: Door, keeper: Keeper, *, token: str, kind: str, version: st
     identity = _with(known, given, door.clock())
     await keeper.save(identity)
     return identity
+
+
+async def _working(keeper: Keeper) -> Identity | None:
+    try:
+        known = await keeper.load()
+    except Fault:
+        return None
+    return known if known is not None and known.joined else None
 
 
 async def renew(door: Door, keeper: Keeper, identity: Identity) -> Identity:
