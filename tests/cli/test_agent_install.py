@@ -54,6 +54,26 @@ def test_the_script_is_one_that_a_shell_takes() -> None:
     assert "verderer agent join --kind slurm" in script
 
 
+def test_the_script_brings_the_authority_along(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("-----BEGIN CERTIFICATE-----\nit's\n")
+    script = slurm_script(SERVER, TOKEN, user="u", shared_dir="/s", ca_file=authority)
+    # Run the part that writes it, with a folder of ours in the place of the agent's.
+    home = tmp_path / "home"
+    home.mkdir()
+    start = script.index("install -m 0644")
+    part = script[start : script.index("VERDERER_AGENT_JOIN_TOKEN")]
+    mine = part.replace("/var/lib/verderer-agent", str(home))
+    subprocess.run(["sh", "-eu"], input=mine, text=True, check=True)
+    assert (home / "authority.pem").read_text() == authority.read_text()
+    assert "--ca-file /var/lib/verderer-agent/authority.pem" in script
+
+
+def test_the_unit_takes_the_folder_as_it_is() -> None:
+    script = slurm_script(SERVER, TOKEN, user="u", shared_dir='/a "b" 5%\\c')
+    assert r'Environment="VERDERER_SLURM_SHARED_DIR=/a \"b\" 5%%\\c"' in script
+
+
 @pytest.mark.parametrize(
     "server", ["", "verderer.example.com", "ftp://x", "https://", "https://a\nb"]
 )

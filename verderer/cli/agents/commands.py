@@ -127,5 +127,7 @@ def install(
         wanted = Wanted(server, token.strip(), cluster=cluster, image=image, ca_file=ca_file)
         print(kubernetes_manifests(wanted), end="")
     else:
-        script = slurm_script(server, token.strip(), user=user, shared_dir=shared_dir)
+        script = slurm_script(
+            server, token.strip(), user=user, shared_dir=shared_dir, ca_file=ca_file
+        )
         print(script, end="")

@@ -19,6 +19,7 @@ from verderer.core.version import VERSION
 _IMAGE = f"verderer/verderer:{VERSION}"
 _FILES = ("namespaces", "crd", "rbac", "walls", "agent")
 _CA = "/etc/verderer-ca"
+_HOME = "/var/lib/verderer-agent"
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -57,11 +58,14 @@ def kubernetes_manifests(wanted: Wanted) -> str:
     return "---\n".join(yaml.safe_dump(one, sort_keys=False) for one in found)
 
 
-def slurm_script(server: str, token: str, *, user: str, shared_dir: str) -> str:
+def slurm_script(
+    server: str, token: str, *, user: str, shared_dir: str, ca_file: Path | None = None
+) -> str:
     """A shell script to look at, and to run as root on a login node.
 
     Raises:
         Invalid: address, token, user or folder is none.
+        Fault: the authority's file cannot be read.
     """
     _check(server, token)
     if not _USER.fullmatch(user):
@@ -69,12 +73,18 @@ def slurm_script(server: str, token: str, *, user: str, shared_dir: str) -> str:
     if not shared_dir.startswith("/") or not shared_dir.isprintable():
         raise Invalid("--shared-dir must be an absolute path")
     folder = shlex.quote(shared_dir)
-    where = f"--server {shlex.quote(server)} --data-dir /var/lib/verderer-agent"
+    where = f"--server {shlex.quote(server)} --data-dir {_HOME}"
+    authority = ""
+    if ca_file is not None:
+        where += f" --ca-file {_HOME}/authority.pem"
+        content = shlex.quote(_read(ca_file))
+        authority = f"install -m 0644 /dev/null {_HOME}/authority.pem\n"
+        authority += f"printf '%s' {content} > {_HOME}/authority.pem\n"
     return f"""#!/bin/sh
 # Installs the agent on a Slurm login node. Run it as root, with verderer in /opt/verderer.
 set -eu
-install -d -o {user} -m 0700 /var/lib/verderer-agent {folder}
-VERDERER_AGENT_JOIN_TOKEN={shlex.quote(token)} VERDERER_SLURM_SHARED_DIR={folder} \\
+install -d -o {user} -m 0700 {_HOME} {folder}
+{authority}VERDERER_AGENT_JOIN_TOKEN={shlex.quote(token)} VERDERER_SLURM_SHARED_DIR={folder} \\
   runuser -u {user} -- /opt/verderer/bin/verderer agent join --kind slurm {where}
 cat > /etc/systemd/system/verderer-agent.service <<'UNIT'
 [Unit]
@@ -84,8 +94,8 @@ Wants=network-online.target
 
 [Service]
 User={user}
-Environment=VERDERER_SLURM_SHARED_DIR={shared_dir}
-ExecStart=/opt/verderer/bin/verderer agent --data-dir /var/lib/verderer-agent
+Environment="VERDERER_SLURM_SHARED_DIR={_in_unit(shared_dir)}"
+ExecStart=/opt/verderer/bin/verderer agent --data-dir {_HOME}
 Restart=always
 RestartSec=2
 NoNewPrivileges=yes
@@ -96,6 +106,11 @@ UNIT
 systemctl daemon-reload
 systemctl enable --now verderer-agent
 """
+
+
+def _in_unit(text: str) -> str:
+    """Between double quotes of a systemd unit, where `%` begins a specifier."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
 
 
 def _check(server: str, token: str) -> None:
