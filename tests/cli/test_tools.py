@@ -18,6 +18,8 @@ from tests.cli.server_thread import Server
 from tests.objects import servers
 from verderer.cli import cli_reference, reasons_reference
 from verderer.cli.screen.failures import Exit
+from verderer.core.model.cluster import CheckLevel, CheckReport
+from verderer.usecases.agents.agent_session import receive_checks
 
 VERDERER = [sys.executable, "-P", "-m", "verderer.cli.main"]
 
@@ -131,6 +133,36 @@ class TestDoctor:
         code, found = self.findings(member, "--no-server")
         assert (code, found["token"]["verdict"]) == (1, "fail")
         assert "verderer login" in found["token"]["remedy"]
+
+    def test_one_cluster_is_looked_at_check_by_check(self, member: Run, server: Server) -> None:
+        world = server.platform.world
+
+        def tell(level: CheckLevel) -> None:
+            checks = [
+                CheckReport(name="disk", level=level, required=True, message="m", remedy="do it"),
+                CheckReport(name="wire", level=level, required=False, message="m"),
+            ]
+            agent, epoch = world.agents["local"], world.epochs["local"]
+            server.do(receive_checks(world.ctx, agent, epoch=epoch, found=checks))
+
+        for level, disk, wire in (
+            (CheckLevel.PASS, "ok", "ok"),
+            (CheckLevel.WARN, "warn", "warn"),
+            (CheckLevel.FAIL, "fail", "warn"),
+            (CheckLevel.UNKNOWN, "fail", "warn"),
+        ):
+            tell(level)
+            code, found = self.findings(member, "--no-server", "--cluster", "local")
+            assert (found["disk"]["verdict"], found["wire"]["verdict"]) == (disk, wire)
+            assert code == (1 if disk == "fail" else 0)
+        assert found["disk"]["detail"] == "could not be measured: m"
+        assert found["disk"]["remedy"] == "do it"
+        _, found = self.findings(member, "--no-server")
+        assert "not fit for work" in found["cluster local"]["detail"]
+        assert "doctor --cluster local" in found["cluster local"]["remedy"]
+        tell(CheckLevel.PASS)
+        code, found = self.findings(member, "--no-server", "--cluster", "nowhere")
+        assert (code, found["cluster nowhere"]["verdict"]) == (1, "fail")
 
     def test_a_server_that_is_away_is_the_one_finding(
         self, verderer: Run, monkeypatch: pytest.MonkeyPatch

@@ -6,20 +6,21 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from verderer.cli.commands.contexts import Context
+from verderer.cli.commands.doctor.cluster_checks import look_at_cluster, look_at_clusters
 from verderer.cli.commands.doctor.findings import Finding, fail, ok, warn
 from verderer.cli.commands.remote import API, client_of
 from verderer.core.errors import Fault, NotAllowed, NotAuthenticated, Refusal, VerdererError
 from verderer.core.version import VERSION
 from verderer.wire.client import ApiClient
 from verderer.wire.transport import Answer
-from verderer.wire.users import Account, Alive, ClusterOut, Listing, Readiness
+from verderer.wire.users import Account, Alive, Readiness
 
 _SKEW_WARN_S = 5.0
 _SKEW_FAIL_S = 60.0
 
 
-async def look_at_server(context: Context) -> list[Finding]:
-    """Everything in the order in which one thing needs the other."""
+async def look_at_server(context: Context, *, cluster: str = "") -> list[Finding]:
+    """Everything in the order in which one thing needs the other; of clusters, all or this one."""
     async with client_of(context) as client:
         try:
             answer = await client.exchange("GET", "/healthz")
@@ -33,7 +34,9 @@ async def look_at_server(context: Context) -> list[Finding]:
         account = await _token(client, context)
         found.append(account)
         if account.verdict == "ok":
-            found += await _clusters(client)
+            found += await (
+                look_at_cluster(client, cluster) if cluster else look_at_clusters(client)
+            )
         return found
 
 
@@ -85,28 +88,3 @@ async def _token(client: ApiClient, context: Context) -> Finding:
     except (Refusal, Fault) as e:
         return fail("token", f"cannot be checked: {e.message}", e.hint)
     return ok("token", f"{me.email}" + (", may only read" if me.read_only else ""))
-
-
-async def _clusters(client: ApiClient) -> list[Finding]:
-    try:
-        found = (await client.get(f"{API}/clusters", Listing[ClusterOut])).items
-    except VerdererError as e:
-        return [warn("clusters", f"cannot be listed: {e.message}", e.hint)]
-    if not found:
-        remedy = "`verderer up` starts one on this machine."
-        return [warn("clusters", "there are none: nothing can run", remedy)]
-    findings = []
-    for one in found:
-        what = f"cluster {one.id}"
-        if one.state == "online" and one.ready:
-            findings.append(ok(what, f"online, {one.ready} of {one.nodes} nodes ready"))
-        elif one.state == "online":
-            findings.append(warn(what, "online, no node of it is ready", "See its nodes."))
-        elif one.state == "disabled":
-            remedy = f"verderer clusters enable {one.id}"
-            findings.append(warn(what, "taken out of use by an admin", remedy))
-        else:
-            silent = f" for {one.silent_s:.0f} s" if one.silent_s else ""
-            detail = f"its agent has been silent{silent}" if silent else "its agent never called"
-            findings.append(warn(what, detail, "Start its agent, and see the agent's log."))
-    return findings

@@ -34,6 +34,10 @@ def doctor(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="The data folder.", show_default=False)
     ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", help="Check by check, what its agent found."),
+    ] = "",
     fix: Annotated[bool, typer.Option("--fix", help="Mend the database and the bucket.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -44,7 +48,7 @@ def doctor(
     from verderer.cli.commands.doctor.findings import FindingOut, Verdict
 
     settings = _settings(server, config, data_dir)
-    found = run(_look(settings, fix=fix))
+    found = run(_look(settings, cluster=cluster, fix=fix))
     if output is not Format.TABLE:
         rows = [FindingOut(f.verdict.value, f.what, f.detail, f.remedy) for f in found]
         print_document(rows, output)
@@ -54,11 +58,11 @@ def doctor(
         raise typer.Exit(Exit.FAILED)
 
 
-async def _look(settings: Settings | None, *, fix: bool) -> list[Finding]:
+async def _look(settings: Settings | None, *, cluster: str, fix: bool) -> list[Finding]:
     from verderer.cli.commands.doctor.client_checks import look_at_server
 
     async with patiently("Looking at everything"):
-        found = await look_at_server(contexts.chosen())
+        found = await look_at_server(contexts.chosen(), cluster=cluster)
         if settings is not None:
             from verderer.cli.commands.doctor.server_checks import look_at_machine
 
