@@ -10,6 +10,8 @@ from tests.api.platform import CHAIN, HUGE, ONE, Platform
 from tests.usecases.world import OK, failed
 from verderer.core.model.attempt import AttemptState, End, EndCause
 from verderer.core.model.ids import parse_run_id
+from verderer.core.model.waiting import Pending, Waiting
+from verderer.usecases.agents.receive_waits import receive_waits
 
 
 async def test_a_run_is_made_and_found_at_its_address(platform: Platform) -> None:
@@ -311,6 +313,28 @@ class TestWhy:
         reason = found["only"]["reasons"][0]
         assert (reason["code"], reason["cluster"]) == ("offline", "local")
         assert 235 < reason["seconds"] < 260
+
+    async def test_what_has_not_begun_on_its_cluster_is_explained_by_that(
+        self, platform: Platform
+    ) -> None:
+        run = await platform.submit(ONE)
+        await platform.world.place()
+        found = await self.why(platform, run)
+        assert found["only"]["state"] == "starting"
+        assert found["only"]["reasons"][0]["code"] == "assigned"
+        key = (await platform.world.orders())[0].key
+        waits = Waiting(
+            code=Pending.RESOURCES, message="0/2 nodes are available", numbers={"nodes": 2}
+        )
+        world = platform.world
+        await receive_waits(
+            world.ctx, world.agents["local"], epoch=world.epochs["local"], told={key: waits}
+        )
+        found = await self.why(platform, run)
+        reason = found["only"]["reasons"][0]
+        assert (reason["code"], reason["cluster"]) == ("resources", "local")
+        assert (reason["message"], reason["numbers"]) == (waits.message, {"nodes": 2})
+        assert found["only"]["nearest"] == reason["change"] == waits.change
 
     async def test_what_is_over_does_not_wait(self, platform: Platform) -> None:
         run = await platform.submit(ONE)

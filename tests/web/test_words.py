@@ -12,6 +12,7 @@ from verderer.core.explain import Why
 from verderer.core.model.attempt import AttemptState, EndCause
 from verderer.core.model.run import RunState
 from verderer.core.model.step import StepState
+from verderer.core.model.waiting import PENDING_CHANGES, Pending
 from verderer.store.views.steps import Shown
 from verderer.web import reasons, states
 from verderer.web.language import NAMES, SOURCE, Catalogues
@@ -59,6 +60,8 @@ def test_looks_differ_by_more_than_colour() -> None:
 def test_every_reason_and_every_end_has_words() -> None:
     assert set(Why) == set(reasons._SENTENCES) == set(reasons._KINDS)
     assert set(EndCause) == set(reasons._ENDS)
+    assert set(Pending) == set(reasons._PENDING) == set(reasons._PENDING_KINDS)
+    assert set(reasons._PENDING_CHANGES) == set(PENDING_CHANGES)
 
 
 @pytest.mark.parametrize(

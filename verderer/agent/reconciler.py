@@ -18,6 +18,7 @@ from verderer.agent.reporter import Reporter
 from verderer.agent.sightings import Sightings
 from verderer.agent.telling import Teller, unix_ms
 from verderer.agent.translate import end_fact, stored_output, terms_of
+from verderer.agent.waits import Waits
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.drivers.contract import Observed
 from verderer.wire.agent import Order, StoredOutput, SyncResponse
@@ -56,6 +57,7 @@ class Reconciler:
         self._hands = hands
         self._journal = journal
         self._teller = Teller(reporter)
+        self._waits = Waits(self._teller.waits)
         self._settle_s = settle_s
         self._clock = clock
 
@@ -100,6 +102,7 @@ class Reconciler:
         self.decide(changed)
         for key in changed & self._sightings.seen.keys():
             self._tell_running(key, self._sightings.seen[key])
+        self._waits.take(changed, self._sightings.seen)
 
     # What the hands tell
 
@@ -261,8 +264,7 @@ class Reconciler:
                 self._hands.shipper.abandon(key)
 
     def _tell_running(self, key: AttemptKey, one: Observed) -> None:
-        held = self.held.get(key)
-        if held is None:
+        if (held := self.held.get(key)) is None:
             return
         began = one.state in (AttemptState.RUNNING, AttemptState.STOPPING)
         if not held.ran and (one.state is AttemptState.RUNNING or one.started_ms is not None):

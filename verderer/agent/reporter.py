@@ -20,7 +20,7 @@ import structlog
 from verderer.agent.backoff import Backoff
 from verderer.agent.session import Complaints, Session, pause_s
 from verderer.core.errors import Fault, Invalid, NotAuthenticated, Refusal, TooMany, VerdererError
-from verderer.wire.agent import AttemptFact, LogFact, NodeFact, Report
+from verderer.wire.agent import AttemptFact, LogFact, NodeFact, Report, WaitFact
 
 log = structlog.get_logger("verderer.agent")
 
@@ -47,6 +47,7 @@ class Reporter:
         self._queue: deque[_Item] = deque()
         self._latest: dict[str | tuple[str, int, int], _Item] = {}
         self._nodes: list[NodeFact] | None = None
+        self._waits: dict[str, WaitFact] = {}
         self._woken = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -90,6 +91,11 @@ class Reporter:
     def nodes(self, nodes: list[NodeFact]) -> None:
         """Report the whole list of nodes; only the latest matters."""
         self._nodes = nodes
+        self._wake()
+
+    def wait(self, fact: WaitFact) -> None:
+        """Report why an attempt waits; of each only the latest matters."""
+        self._waits[fact.key] = fact
         self._wake()
 
     async def run(self, session: Session) -> None:
@@ -138,6 +144,25 @@ class Reporter:
         self._rest()
         for item in batch:
             self._acknowledge(item)
+        if self._waits:
+            await self._send_waits(session)
+
+    async def _send_waits(self, session: Session) -> None:
+        """Apart, and after what has become of attempts: it only says why others are not as far."""
+        waits = list(self._waits.values())[: self._max]
+        report = Report(epoch=session.epoch, waits=waits)
+        try:
+            await session.call(session.client.report(report))
+        except (NotAuthenticated, TooMany, Fault):
+            raise
+        except Refusal as error:
+            if not isinstance(error, Invalid) and error.code != "too_large":
+                raise
+            log.error("reasons to wait dropped", count=len(waits), reason=error.message)
+        for one in waits:
+            if self._waits.get(one.key) is one:
+                del self._waits[one.key]
+        self._rest()
 
     async def _deliver(
         self, session: Session, batch: Sequence[_Item], nodes: list[NodeFact] | None
@@ -219,7 +244,7 @@ class Reporter:
     def _rest(self) -> None:
         if len(self._queue) < FULL // 2:
             self._room.set()
-        if not self._queue and self._nodes is None:
+        if not self._queue and self._nodes is None and not self._waits:
             self._woken.clear()
             self._idle.set()
 

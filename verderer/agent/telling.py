@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from verderer.agent.journal import Decided
 from verderer.agent.reporter import Reporter
+from verderer.agent.translate import wait_fact
 from verderer.core.model.attempt import AttemptKey, AttemptState
+from verderer.core.model.waiting import Waiting
 from verderer.drivers.contract import Observed
 from verderer.wire.agent import AttemptFact
 
@@ -34,6 +36,10 @@ class Teller:
         state = AttemptState.RUNNING.value
         fact = AttemptFact(key=str(key), state=state, node=one.node, at_unix_ms=at)
         self._reporter.attempt(fact)
+
+    def waits(self, key: AttemptKey, waits: Waiting | None) -> None:
+        """Why it has not begun; None: nothing keeps it any more."""
+        self._reporter.wait(wait_fact(key, waits))
 
     def ended(
         self, key: AttemptKey, decided: Decided, node: str, known: Callable[[], None]

@@ -7,10 +7,12 @@ from typing import Final
 from verderer.agent.journal import Launched
 from verderer.core.model.attempt import AttemptKey, End
 from verderer.core.model.resources import Resources
+from verderer.core.model.waiting import Waiting
 from verderer.drivers import contract
-from verderer.wire.agent import EndFact, Launch, NodeFact, Order, StoredOutput
+from verderer.wire.agent import EndFact, Launch, NodeFact, Order, StoredOutput, WaitFact
 
 MAX_MESSAGE: Final = 2_000
+MAX_NUMBERS: Final = 50
 
 
 def driver_order(order: Order, launch: Launch) -> contract.Order:
@@ -61,6 +63,19 @@ def end_fact(end: End) -> EndFact:
         exit_code=end.exit_code,
         signal=end.signal,
         message=end.message[:MAX_MESSAGE],
+    )
+
+
+def wait_fact(key: AttemptKey, waits: Waiting | None) -> WaitFact:
+    """Why an attempt waits, for the wire; None: it does not any more."""
+    if waits is None:
+        return WaitFact(key=str(key))
+    return WaitFact(
+        key=str(key),
+        code=waits.code.value,
+        message=waits.message[:MAX_MESSAGE],
+        numbers=dict(list(waits.numbers.items())[:MAX_NUMBERS]),
+        hopeless=waits.hopeless,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from verderer.core.explain import NEVER, Reason, Why
 from verderer.core.model.attempt import EndCause
+from verderer.core.model.waiting import Pending, Waiting
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reasons.md"
 _HEAD = """# Reasons
@@ -21,6 +22,12 @@ again. The codes are stable: programs may decide by them.
 `verderer why RUN`, the run's page and `GET /api/v1/runs/{run}/why` say for every waiting step, and
 for every cluster that was considered, one of these. With each come the numbers that it is about
 and, where there is one, the nearest change that would start the step.
+"""
+_THERE = """## Why a step that was given to a cluster has not begun
+
+Then the cluster's own word is the answer: what its scheduler, its quota, its admission rules, its
+nodes or Slurm say, taken apart into one of these codes, with the message as it stands and what
+was counted in it. It is told once it has lasted for two seconds, and again when it changes.
 """
 _ENDS = """## How an attempt ended
 
@@ -45,6 +52,15 @@ _EXAMPLES = {
         asked=64_000,
         total=32_000,
     ),
+    Why.OTHERS: Reason(
+        why=Why.OTHERS,
+        cluster="lab",
+        resource="nvidia.com/gpu",
+        asked=8000,
+        free=2000,
+        total=16_000,
+        foreign=14_000,
+    ),
     Why.CAPACITY: Reason(
         why=Why.CAPACITY,
         cluster="lab",
@@ -66,6 +82,12 @@ def reference() -> str:
         parts.append(f"> {reason.message}\n")
         if reason.change:
             parts.append(f"What helps: {reason.change}.\n")
+    parts.append(_THERE)
+    for code, meaning in _comments(Pending).items():
+        waits = Waiting(code=Pending(code))
+        parts.append(f"### `{code}`\n\n{_sentence(meaning)}.\n")
+        if waits.change:
+            parts.append(f"What helps: {waits.change}.\n")
     parts.append(_ENDS)
     parts.append("| cause | meaning |\n|---|---|")
     rows = [f"| `{code}` | {meaning} |" for code, meaning in _comments(EndCause).items()]

@@ -1,11 +1,12 @@
 """Why a step waits: coded, with numbers, and the nearest change that would start it.
 
-The codes are stable; pages translate them, `docs/reasons.md` lists them.
+The codes are stable; pages translate them, `docs/reference/reasons.md` lists them. Why a cluster
+lets wait what it was given already is said by the cluster, see `core.model.waiting`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -27,7 +28,10 @@ class Why(StrEnum):
     NO_SUCH_RESOURCE = "no_such_resource"  # the cluster has none of what is asked
     NODE_TOO_SMALL = "node_too_small"  # no single node is large enough
     CLUSTER_TOO_SMALL = "cluster_too_small"  # all of its nodes together are too few
-    CAPACITY = "capacity"  # enough exists, others use it now
+    OTHERS = "others"  # work that the platform does not run holds what it needs
+    CAPACITY = "capacity"  # enough exists, other steps use it now
+    ASSIGNED = "assigned"  # given to a cluster, whose agent has not taken it up yet
+    STARTING = "starting"  # its agent has it: files are fetched, or the cluster makes it
 
 
 NEVER = frozenset({Why.NO_SUCH_RESOURCE, Why.NODE_TOO_SMALL, Why.CLUSTER_TOO_SMALL})
@@ -45,6 +49,8 @@ class Reason:
     """On one node when the node is too small, else in all; milli-units or bytes."""
     free: int = 0
     total: int = 0
+    foreign: int = 0
+    """Of what would be there, held by work that the platform does not run."""
     seconds: float = 0.0
     """Of silence, or until a pause is over."""
     others: tuple[str, ...] = field(default=())
@@ -63,7 +69,7 @@ class Reason:
     def as_dict(self) -> dict[str, object]:
         """Plain values for a row; zero and empty ones are left out."""
         found: dict[str, object] = {"why": self.why.value}
-        for name in ("cluster", "resource", "asked", "free", "total", "seconds"):
+        for name in ("cluster", "resource", "asked", "free", "total", "foreign", "seconds"):
             if value := getattr(self, name):
                 found[name] = value
         if self.others:
@@ -102,28 +108,50 @@ _HARDNESS = {
     Why.NO_SUCH_RESOURCE: 0,
     Why.NODE_TOO_SMALL: 1,
     Why.CLUSTER_TOO_SMALL: 2,
-    Why.CAPACITY: 3,
+    Why.OTHERS: 3,
+    Why.CAPACITY: 4,
 }
+_ORDER = {why: place for place, why in enumerate(Why)} | {Why.PLACING: len(Why)}
+
+
+def nearest_first(reasons: Iterable[Reason]) -> list[Reason]:
+    """Clusters that lack the smallest part of what is asked first: people read from the top."""
+    return sorted(reasons, key=_distance)
+
+
+def _distance(reason: Reason) -> tuple[int, float]:
+    missing = max(0, reason.asked - reason.free) / reason.asked if reason.asked else 0.0
+    return -_ORDER[reason.why], missing
 
 
 def _obstacle(
     resource: str, amount: int, nodes: int, place: Place, left: Mapping[str, int]
 ) -> Reason | None:
     room = place.rooms.get(resource)
-    if room is None or room.allocatable == 0:
+    if room is None or room.whole == 0:
         return Reason(why=Why.NO_SUCH_RESOURCE, cluster=place.name, resource=resource, asked=amount)
-    asked = amount * nodes
-    if room.largest < amount:
-        why, asked, total = Why.NODE_TOO_SMALL, amount, room.largest
+    asked, free, total = amount * nodes, left.get(resource, 0), room.whole
+    biggest = max(room.biggest, room.largest)
+    if biggest < amount:
+        why, asked, total = Why.NODE_TOO_SMALL, amount, biggest
+    elif room.whole < asked:
+        why = Why.CLUSTER_TOO_SMALL
+    elif room.largest < amount:
+        why, asked, free, total = Why.OTHERS, amount, room.largest, biggest
     elif room.allocatable < asked:
-        why, total = Why.CLUSTER_TOO_SMALL, room.allocatable
-    elif left.get(resource, 0) < asked:
-        why, total = Why.CAPACITY, room.allocatable
+        why = Why.OTHERS
+    elif free < asked:
+        why = Why.CAPACITY
     else:
         return None
-    free = left.get(resource, 0)
     return Reason(
-        why=why, cluster=place.name, resource=resource, asked=asked, free=free, total=total
+        why=why,
+        cluster=place.name,
+        resource=resource,
+        asked=asked,
+        free=free,
+        total=total,
+        foreign=room.others,
     )
 
 
@@ -154,9 +182,20 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
             return f"asks {amount(r.asked)} on one node; the largest has {amount(r.total)}"
         case Why.CLUSTER_TOO_SMALL:
             return f"asks {amount(r.asked)} in all; the whole cluster has {amount(r.total)}"
+        case Why.OTHERS:
+            held = format_quantity(r.foreign, resource=r.resource)
+            free = format_quantity(r.free, resource=r.resource)
+            return (
+                f"asks {amount(r.asked)}; {free} of {amount(r.total)} is left by work that the "
+                f"platform does not run, which holds {held}"
+            )
         case Why.CAPACITY:
             free = format_quantity(r.free, resource=r.resource)
             return f"asks {amount(r.asked)}; {free} of {amount(r.total)} is free"
+        case Why.ASSIGNED:
+            return "was given to this cluster; its agent takes it up next"
+        case Why.STARTING:
+            return "its agent has it: files are fetched, or the cluster makes it"
 
 
 def _change(r: Reason) -> str:
@@ -164,6 +203,9 @@ def _change(r: Reason) -> str:
         case Why.CAPACITY:
             missing = format_quantity(r.asked - r.free, resource=r.resource)
             return f"{missing} more {r.resource} free would start it"
+        case Why.OTHERS:
+            missing = format_quantity(r.asked - r.free, resource=r.resource)
+            return f"{missing} {r.resource} given back by others, or more nodes, would start it"
         case Why.NODE_TOO_SMALL | Why.CLUSTER_TOO_SMALL:
             most = format_quantity(r.total, resource=r.resource)
             return f"ask at most {most} {r.resource}, or add larger nodes"

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.core.model.cluster import CheckReport
 from verderer.core.model.resources import Resources
+from verderer.core.model.waiting import Waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,8 @@ class Observed:
     started_ms: int | None = None
     """Unix milliseconds when the program started, by the cluster's clock."""
     ended_ms: int | None = None
-    pending: str = ""
-    """Why the cluster lets it wait, in the cluster's own words and ours; empty when it does not."""
+    pending: Waiting | None = None
+    """Why the cluster lets it wait; None when it does not."""
     outputs: tuple[Stored, ...] = ()
     """What the step's own carrier has stored, once it has succeeded."""
 

@@ -128,6 +128,17 @@ class AttemptFact(Document):
     outputs: list[StoredOutput] = []
 
 
+class WaitFact(Document):
+    """Why the cluster lets an attempt wait that it was given; the newest one counts."""
+
+    key: str
+    code: str = ""
+    """`core.model.waiting.Pending`; empty: it does not wait any more."""
+    message: str = ""
+    numbers: dict[str, int] = {}
+    hopeless: bool = False
+
+
 class LogFact(Document):
     """A chunk object exists (again: a growing chunk is written under the same key)."""
 
@@ -175,6 +186,8 @@ class Report(Document):
     """The whole list of nodes when given; None says nothing about nodes."""
     checks: list[CheckFact] | None = None
     """All checks when given."""
+    waits: list[WaitFact] = []
+    """Those that have changed."""
 
 
 class Refused(Document):

@@ -223,6 +223,14 @@ class ReasonOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: str = ""
     seconds: float = 0.0
     others: Annotated[list[str], Meta(description="Steps that are waited for.")] = []
+    foreign: Annotated[
+        str, Meta(description="Held there by work that the platform does not run.")
+    ] = ""
+    numbers: Annotated[
+        dict[str, int],
+        Meta(description="What the cluster counted, such as nodes short of a resource."),
+    ] = {}
+    since: Annotated[datetime | None, Meta(description="When the cluster first said so.")] = None
 
 
 class WhyOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,6 +243,10 @@ class WhyOut(msgspec.Struct, frozen=True, kw_only=True):
     requests: dict[str, str]
     nodes: int
     reasons: list[ReasonOut]
+    nearest: Annotated[
+        str,
+        Meta(description="The nearest change that would start it; may be empty."),
+    ] = ""
 
 
 class EventOut(msgspec.Struct, frozen=True, kw_only=True):

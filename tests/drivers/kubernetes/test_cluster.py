@@ -27,11 +27,16 @@ from tests.drivers.kubernetes.rig import OURS, KubernetesRig, jobs
 from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptState, EndCause
 from verderer.core.model.resources import Resources
-from verderer.drivers.contract import Driver
+from verderer.core.model.waiting import Pending
+from verderer.drivers.contract import Driver, Observed
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
 Make = Callable[..., KubernetesRig]
+
+
+def _words(observed: Observed) -> str:
+    return observed.pending.message if observed.pending is not None else ""
 
 
 async def eventually(reached: Callable[[], bool], what: str) -> None:
@@ -329,10 +334,12 @@ async def test_half_a_gang_is_let_go(make_rig: Make) -> None:
 async def test_the_schedulers_words_are_passed_on(kube: KubernetesRig) -> None:
     order = kube.order(Work.HANG, requests=Resources.of({"nvidia.com/gpu": 9_000}))
     await begin(kube.driver, order)
-    observed = await until(kube.driver, order.key, lambda o: "Insufficient" in o.pending)
+    observed = await until(kube.driver, order.key, lambda o: "Insufficient" in _words(o))
     assert observed.state is AttemptState.STARTING
-    assert "Insufficient nvidia.com/gpu" in observed.pending
-    assert kube.driver.pending()[order.key].numbers["nodes"] >= 2
+    assert "Insufficient nvidia.com/gpu" in _words(observed)
+    assert observed.pending is not None
+    assert observed.pending.code is Pending.RESOURCES
+    assert observed.pending.numbers["nodes"] >= 2
     await eventually(
         lambda: "Insufficient" in kube.intention(order.key).get("status", {}).get("message", ""),
         "people see it too",
@@ -355,9 +362,11 @@ async def test_a_full_quota_makes_it_wait(kube: KubernetesRig, cluster: Cluster)
     wish = {"requests": Resources.of({"nvidia.com/gpu": 1_000}), "project": "poor"}
     order = kube.order(Work.SUCCEED, **wish)
     await begin(kube.driver, order)
-    observed = await until(kube.driver, order.key, lambda o: "exceeded quota" in o.pending)
+    observed = await until(kube.driver, order.key, lambda o: "exceeded quota" in _words(o))
     assert observed.state is AttemptState.STARTING
-    assert kube.driver.pending()[order.key].numbers["limited requests.nvidia.com/gpu"] == 0
+    assert observed.pending is not None
+    assert observed.pending.code is Pending.QUOTA
+    assert observed.pending.numbers["limited requests.nvidia.com/gpu"] == 0
     cluster.call("DELETE", f"{base}/full")
     observed = await until_over(kube.driver, order.key)
     assert observed.state is AttemptState.SUCCEEDED

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drivers.kubernetes.make import job, running, unscheduled, waiting
+from verderer.core.model.waiting import Pending
 from verderer.drivers.kubernetes.deciding.waiting import (
-    Pending,
     at_once,
     explain,
     parse_unschedulable,

@@ -26,9 +26,14 @@ from tests.drivers.slurm.rigs import SlurmRig
 from verderer.core.errors import Conflict, Fault
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.resources import Resources
+from verderer.core.model.waiting import Pending, Waiting
 from verderer.drivers.contract import LogPiece, Observed
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
+
+
+def _words(observed: Observed) -> str:
+    return observed.pending.message if observed.pending is not None else ""
 
 
 def end_of(observed: Observed) -> End:
@@ -320,8 +325,10 @@ async def test_why_a_job_waits_is_told_and_a_waiting_job_can_be_stopped(
 ) -> None:
     rig = make_rig(partition="closed")
     key = await begin(rig.driver, rig.order(Work.SUCCEED))
-    waiting = await until(rig.driver, key, lambda o: "PartitionDown" in o.pending)
-    assert waiting.pending == "PartitionDown: The partition is down."
+    waiting = await until(rig.driver, key, lambda o: "PartitionDown" in _words(o))
+    assert waiting.pending == Waiting(
+        code=Pending.UNAVAILABLE, message="PartitionDown: The partition is down."
+    )
     assert waiting.state is AttemptState.STARTING
     await rig.driver.stop(key, grace_s=60)
     observed = await until_over(rig.driver, key)

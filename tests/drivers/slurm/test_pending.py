@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verderer.core.model.waiting import Pending
 from verderer.drivers.slurm import pending
 
 PAGE = Path(__file__).parents[3] / "docs" / "slurm.md"
@@ -85,6 +86,37 @@ def test_the_limits_of_accounts_and_qualities_of_service_are_known(code: str) ->
 def test_any_reason_is_shown(reason: str) -> None:
     shown = pending.explain(reason)
     assert bool(shown) == bool(reason.strip())
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "hopeless"),
+    [
+        ("Resources", Pending.RESOURCES, False),
+        ("(Priority)", Pending.PRIORITY, False),
+        ("ReqNodeNotAvail, UnavailableNodes:n0", Pending.UNAVAILABLE, False),
+        ("QOSMaxGRESPerUser", Pending.QUOTA, False),
+        ("AssocGrpCPUMinutesLimit", Pending.QUOTA, False),
+        ("QOSMinGRES", Pending.POLICY, True),
+        ("PartitionTimeLimit", Pending.POLICY, True),
+        ("InvalidAccount", Pending.CONFIGURATION, True),
+        ("JobHeldAdmin", Pending.HELD, False),
+        ("SomethingNew", Pending.UNKNOWN, False),
+    ],
+)
+def test_each_reason_has_a_code(reason: str, code: Pending, hopeless: bool) -> None:
+    waits = pending.waiting(reason)
+    assert waits is not None
+    assert (waits.code, waits.hopeless) == (code, hopeless)
+    assert waits.message == pending.explain(reason)
+
+
+def test_no_reason_is_no_waiting() -> None:
+    assert pending.waiting(" ") is None
+
+
+def test_every_code_of_ours_is_one_of_slurms() -> None:
+    assert set(pending._CODES) <= set(pending.SENTENCES)
+    assert set(pending._HOPELESS) <= set(pending.SENTENCES)
 
 
 def test_the_page_has_the_table() -> None:

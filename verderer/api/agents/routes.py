@@ -20,6 +20,7 @@ from verderer.usecases.agents.grant_objects import grantable
 from verderer.usecases.agents.hand_out_orders import Orders, hand_out
 from verderer.usecases.agents.receive_logs import receive_chunks
 from verderer.usecases.agents.receive_report import receive_facts
+from verderer.usecases.agents.receive_waits import receive_waits
 from verderer.wire import agent as wire
 
 HEARTBEAT_S = 10.0
@@ -107,6 +108,9 @@ async def _report(state: Any, actor: Actor, document: wire.Report) -> wire.Repor
     if document.attempts:
         facts = [translate.fact(one) for one in document.attempts]
         refused = await receive_facts(ctx, actor, epoch=epoch, facts=facts)
+    if document.waits:
+        told = (translate.wait(fact) for fact in document.waits)
+        await receive_waits(ctx, actor, epoch=epoch, told=dict(one for one in told if one))
     return wire.ReportAck(
         epoch=epoch,
         refused=[wire.Refused(key=str(key), reason=why) for key, why in refused.items()],

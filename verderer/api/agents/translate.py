@@ -8,6 +8,7 @@ from verderer.core.errors import Invalid
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.cluster import CheckLevel, CheckReport, NodeReport
 from verderer.core.model.resources import Resources
+from verderer.core.model.waiting import Pending, Waiting
 from verderer.usecases.agents import hand_out_orders
 from verderer.usecases.agents.receive_logs import Chunk
 from verderer.usecases.agents.receive_report import Fact
@@ -58,6 +59,32 @@ def _end(document: wire.EndFact) -> End:
         signal=document.signal,
         message=document.message.replace("\x00", "")[:2000],
     )
+
+
+def wait(document: wire.WaitFact) -> tuple[AttemptKey, Waiting | None] | None:
+    """Read why an attempt waits; a code that we do not know is shown by its words alone.
+
+    None: it names no attempt, so there is nothing to be said about it.
+    """
+    try:
+        key = AttemptKey.parse(document.key)
+    except ValueError:
+        return None
+    if not document.code:
+        return key, None
+    try:
+        code = Pending(document.code)
+    except ValueError:
+        code = Pending.UNKNOWN
+    numbers = {name[:100]: n for name, n in document.numbers.items() if abs(n) < 2**63}
+    words = document.message.replace("\x00", "")[:2000]
+    waits = Waiting(
+        code=code,
+        message=words,
+        numbers=dict(list(numbers.items())[:50]),
+        hopeless=document.hopeless,
+    )
+    return key, waits
 
 
 def chunk(document: wire.LogFact) -> Chunk:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from verderer.core.explain import NEVER, Reason
 from verderer.core.model.ids import run_id_text
 from verderer.core.model.resources import format_quantity
+from verderer.core.model.waiting import Waiting
 from verderer.store.views.run_parts import BriefStep
 from verderer.store.views.runs import Event, RunDetail, RunRow
 from verderer.store.views.steps import ArtifactRow, AttemptRow, Shown, StepRow
@@ -117,6 +119,20 @@ def show_reason(reason: Reason) -> wire.ReasonOut:
         total=amount(reason.total),
         seconds=reason.seconds,
         others=list(reason.others),
+        foreign=amount(reason.foreign) if reason.foreign else "",
+    )
+
+
+def show_waiting(waits: Waiting, cluster: str, since: datetime) -> wire.ReasonOut:
+    """What a cluster says of an attempt that has not begun there."""
+    return wire.ReasonOut(
+        code=waits.code.value,
+        message=waits.sentence,
+        change=waits.change,
+        never=waits.hopeless,
+        cluster=cluster,
+        numbers=dict(waits.numbers),
+        since=since,
     )
 
 

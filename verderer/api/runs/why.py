@@ -10,13 +10,14 @@ from litestar import get
 
 from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
-from verderer.api.runs.documents import quantities, show_reason
+from verderer.api.runs.documents import quantities, show_reason, show_waiting
 from verderer.api.runs.found import READ, RunArg, StepArg, the_run, the_step
-from verderer.core.explain import Reason, Why
+from verderer.core.explain import Reason, Why, nearest_first
+from verderer.core.model.attempt import AttemptState
 from verderer.core.model.cluster import OFFLINE_AFTER_S
 from verderer.core.model.step import StepState
-from verderer.store.views.steps import Shown
-from verderer.store.views.why import StuckStep, scheduler_gone_s, stuck_steps
+from verderer.store.views.steps import Shown, shown_attempt
+from verderer.store.views.why import OnCluster, StuckStep, scheduler_gone_s, stuck_steps
 from verderer.wire.runs import ReasonOut, WhyOut
 
 
@@ -28,7 +29,7 @@ async def why_run(
     limit: LimitArg = USUAL,
     after: AfterArg = "",
 ) -> Page[WhyOut]:
-    """Every step that waits, or whose cluster is silent, with its reasons."""
+    """Every step that waits, here or on its cluster, or whose cluster is silent."""
     start = read_cursor(after, int)
     async with context.db.reading() as tx:
         found = await the_run(tx, actor, run)
@@ -57,6 +58,7 @@ async def why_step(context: ContextArg, actor: ActorArg, run: RunArg, step: Step
 
 def show_why(step: StuckStep, gone_s: float | None, now: datetime) -> WhyOut:
     """The document of one step; `gone_s` is what `scheduler_gone_s` gives."""
+    reasons = reasons_of(step, gone_s, now)
     return WhyOut(
         index=step.idx,
         step=step.name,
@@ -64,7 +66,8 @@ def show_why(step: StuckStep, gone_s: float | None, now: datetime) -> WhyOut:
         since=step.ready_at,
         requests=quantities(step.requests),
         nodes=step.nodes,
-        reasons=reasons_of(step, gone_s, now),
+        reasons=reasons,
+        nearest=next((one.change for one in reasons if one.change), ""),
     )
 
 
@@ -73,14 +76,16 @@ def reasons_of(step: StuckStep, gone_s: float | None, now: datetime) -> list[Rea
     if step.state is StepState.BLOCKED:
         return [show_reason(Reason(why=Why.NEEDS, others=step.needs))]
     if step.state is StepState.ACTIVE:
-        return [show_reason(silent)] if (silent := _silence(step)) else []
+        if silent := _silence(step):
+            return [show_reason(silent)]
+        return [] if step.on_cluster is None else [_not_begun(step.cluster, step.on_cluster)]
     if step.state is not StepState.READY:
         return []
     found = [] if (nobody := _nobody_places(step, gone_s, now)) is None else [show_reason(nobody)]
     if step.pause_s > 0:
         return [*found, show_reason(Reason(why=Why.BACKOFF, seconds=step.pause_s))]
     if step.reasons:
-        return found + [_stored(one) for one in _nearest_first(step.reasons)]
+        return found + _stored(step.reasons)
     return found or [show_reason(Reason(why=Why.PLACING))]
 
 
@@ -97,26 +102,32 @@ def _silence(step: StuckStep) -> Reason | None:
     return Reason(why=Why.OFFLINE, cluster=step.cluster, seconds=step.silent_s or 0.0)
 
 
-def _nearest_first(reasons: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The cluster that is nearest to starting it comes first: people read from the top."""
-    order = {why.value: place for place, why in enumerate(Why)}
-    return sorted(reasons, key=lambda r: -order.get(str(r.get("why")), -1))
+def _not_begun(cluster: str, there: OnCluster) -> ReasonOut:
+    """The cluster's word, or that it has not said any."""
+    if there.waits is not None:
+        return show_waiting(there.waits, cluster, there.since)
+    why = Why.ASSIGNED if there.state is AttemptState.ASSIGNED else Why.STARTING
+    return show_reason(Reason(why=why, cluster=cluster))
 
 
-def _stored(found: Mapping[str, Any]) -> ReasonOut:
-    """A reason as placement wrote it; one that this release does not know keeps its code."""
-    try:
-        return show_reason(Reason.from_dict(found))
-    except (ValueError, TypeError, KeyError):
-        code, cluster = str(found.get("why", "unknown")), str(found.get("cluster", ""))
-        return ReasonOut(code=code, cluster=cluster)
+def _stored(found: Sequence[Mapping[str, Any]]) -> list[ReasonOut]:
+    """Reasons as placement wrote them; one that this release does not know keeps its code."""
+    known, strange = [], []
+    for one in found:
+        try:
+            known.append(Reason.from_dict(one))
+        except (ValueError, TypeError, KeyError):
+            code, cluster = str(one.get("why", "unknown")), str(one.get("cluster", ""))
+            strange.append(ReasonOut(code=code, cluster=cluster))
+    return [show_reason(reason) for reason in nearest_first(known)] + strange
 
 
 def _shown(step: StuckStep) -> str:
     if step.state in (StepState.BLOCKED, StepState.READY):
         return Shown.WAITING.value
     if step.state is StepState.ACTIVE:
-        return (Shown.UNKNOWN if _silence(step) else Shown.RUNNING).value
+        state = step.on_cluster.state if step.on_cluster else AttemptState.RUNNING
+        return shown_attempt(state, offline=_silence(step) is not None).value
     return step.state.value
 
 

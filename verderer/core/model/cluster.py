@@ -24,9 +24,19 @@ class Room:
     """One resource of a cluster, in milli-units or bytes."""
 
     allocatable: int
+    """For the platform: what ready nodes have, less what others' work holds there."""
     largest: int
-    """Of any one ready node."""
+    """The same, of any one ready node."""
     reserved: int
+    others: int = 0
+    """Of ready nodes, taken by work that the platform does not run; not part of `allocatable`."""
+    biggest: int = 0
+    """Of any one ready node with all that others hold there; never below `largest`."""
+
+    @property
+    def whole(self) -> int:
+        """What there would be if nobody else were there."""
+        return self.allocatable + self.others
 
     @property
     def free(self) -> int:

@@ -72,7 +72,9 @@ class FakeCluster:
         """Make the attempt exist. The caller has made sure that it does not."""
         self.starts[order.key] += 1
         node = behaviour.node or self._next_node()
-        seen = Observed(key=order.key, state=AttemptState.STARTING, node=node)
+        seen = Observed(
+            key=order.key, state=AttemptState.STARTING, node=node, pending=behaviour.pending
+        )
         self.attempts[order.key] = Attempt(order, behaviour, seen)
         self._put(self.attempts[order.key], seen)
         self._plan(order.key, behaviour.start_s, None)
@@ -145,7 +147,12 @@ class FakeCluster:
         return self._epoch_ms + int((self.clock.now() if at is None else at) * 1000)
 
     def _run(self, attempt: Attempt, *, at: float) -> None:
-        running = replace(attempt.observed, state=AttemptState.RUNNING, started_ms=self.unix_ms(at))
+        running = replace(
+            attempt.observed,
+            state=AttemptState.RUNNING,
+            started_ms=self.unix_ms(at),
+            pending=None,
+        )
         self._put(attempt, running)
         order, behaviour = attempt.order, attempt.behaviour
         timeout = order.timeout_s if order is not None else None

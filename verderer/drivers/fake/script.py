@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from verderer.core.model.attempt import End, EndCause
+from verderer.core.model.waiting import Waiting
 from verderer.drivers.contract import Order
 
 SUCCESS = End(cause=EndCause.EXIT, exit_code=0)
@@ -21,6 +22,8 @@ class Behaviour:
 
     start_s: float = 0.0
     """From acceptance to running."""
+    pending: Waiting | None = None
+    """Why it waits until then."""
     run_s: float | None = 0.0
     """From running to its end; None hangs until it is stopped or its timeout passes."""
     end: End = SUCCESS

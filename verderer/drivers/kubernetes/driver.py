@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from verderer.core.errors import Conflict, NotFound
@@ -15,7 +15,6 @@ from verderer.drivers.kubernetes import intention as intentions
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.calls.api import Api
 from verderer.drivers.kubernetes.calls.connection import Connection
-from verderer.drivers.kubernetes.deciding.waiting import Waiting
 from verderer.drivers.kubernetes.intention import Intention
 from verderer.drivers.kubernetes.inventory import Inventory
 from verderer.drivers.kubernetes.keeper import Keeper
@@ -185,11 +184,6 @@ class KubernetesDriver:
     async def release_logs(self, key: AttemptKey, *, replica: int, upto: int) -> None:
         """Remember where to go on when all before `upto` is safe elsewhere."""
         self._logs.release(key, replica, upto)
-
-    def pending(self) -> Mapping[AttemptKey, Waiting]:
-        """Why attempts have not begun, for those that have not."""
-        found = {one.key: one.waiting() for one in self._views.roster.all()}
-        return {key: waits for key, waits in found.items() if waits is not None}
 
     async def close(self) -> None:
         """Stop watching; what runs goes on, and the next driver finds it."""

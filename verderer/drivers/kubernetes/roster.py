@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from verderer.core.model.attempt import AttemptKey, AttemptState
+from verderer.core.model.waiting import Waiting
 from verderer.drivers.contract import Observed
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.deciding.ending import Verdict, View, judge
-from verderer.drivers.kubernetes.deciding.waiting import Waiting, explain
+from verderer.drivers.kubernetes.deciding.waiting import explain
 from verderer.drivers.kubernetes.intention import Intention
 from verderer.drivers.kubernetes.seen.sights import Event, Job, Pod
 
-MAX_PENDING: Final = 2_000
 _CONTROLLER: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
@@ -104,9 +104,7 @@ class Tracked:
     def observed(self) -> Observed | None:
         """What the contract wants to know; None for what is no attempt of ours."""
         if self._observed is None and self.intention is not None:
-            waits = self.waiting()
-            words = waits.message if waits is not None else ""
-            self._observed = _observed(self.key, self.intention, self.judged(), words)
+            self._observed = _observed(self.key, self.intention, self.judged(), self.waiting())
         return self._observed
 
     def touched(self) -> None:
@@ -129,7 +127,9 @@ def owner(pod: Pod) -> str:
     return next((uid for name in _CONTROLLER if (uid := pod.metadata.label(name))), "")
 
 
-def _observed(key: AttemptKey, intention: Intention, verdict: Verdict, pending: str) -> Observed:
+def _observed(
+    key: AttemptKey, intention: Intention, verdict: Verdict, pending: Waiting | None
+) -> Observed:
     end = intention.end
     if end is not None:
         return Observed(
@@ -151,7 +151,7 @@ def _observed(key: AttemptKey, intention: Intention, verdict: Verdict, pending: 
         state=state,
         node=verdict.node,
         started_ms=verdict.started_ms,
-        pending=pending[:MAX_PENDING],
+        pending=pending,
     )
 
 

@@ -161,7 +161,7 @@ class SlurmAttempt:
                 state=state,
                 node=job.node if job is not None and not job.waiting else "",
                 started_ms=self._started_ms(),
-                pending=pending.explain(job.reason) if job is not None and waits else "",
+                pending=pending.waiting(job.reason) if job is not None and waits else None,
             )
         )
 

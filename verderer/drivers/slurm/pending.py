@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+
+from verderer.core.model.waiting import Pending, Waiting
 
 SENTENCES: Final = MappingProxyType(
     {
@@ -91,6 +94,76 @@ _PER: Final = {
 }
 
 
+_CODES: Final[Mapping[str, Pending]] = MappingProxyType(
+    {
+        "None": Pending.UNKNOWN,
+        "Resources": Pending.RESOURCES,
+        "Licenses": Pending.RESOURCES,
+        "BurstBufferResources": Pending.RESOURCES,
+        "MaxPoweredUpNodes": Pending.RESOURCES,
+        "Priority": Pending.PRIORITY,
+        "Dependency": Pending.HELD,
+        "DependencyNeverSatisfied": Pending.HELD,
+        "BeginTime": Pending.HELD,
+        "JobHeldUser": Pending.HELD,
+        "JobHeldAdmin": Pending.HELD,
+        "ReqNodeNotAvail": Pending.UNAVAILABLE,
+        "NodeDown": Pending.UNAVAILABLE,
+        "Reservation": Pending.UNAVAILABLE,
+        "ReservationDeleted": Pending.UNAVAILABLE,
+        "PartitionDown": Pending.UNAVAILABLE,
+        "PartitionInactive": Pending.UNAVAILABLE,
+        "FrontEndDown": Pending.UNAVAILABLE,
+        "SystemFailure": Pending.UNAVAILABLE,
+        "BadConstraints": Pending.NODES,
+        "PartitionNodeLimit": Pending.POLICY,
+        "PartitionTimeLimit": Pending.POLICY,
+        "PartitionConfig": Pending.POLICY,
+        "AccountNotAllowed": Pending.POLICY,
+        "QOSNotAllowed": Pending.POLICY,
+        "InvalidAccount": Pending.CONFIGURATION,
+        "InvalidQOS": Pending.CONFIGURATION,
+        "QOSUsageThreshold": Pending.QUOTA,
+        "JobArrayTaskLimit": Pending.QUOTA,
+        "JobLaunchFailure": Pending.CONFIGURATION,
+        "FedJobLock": Pending.QUEUE,
+        "Prolog": Pending.CREATING,
+        "Cleaning": Pending.CREATING,
+        "BurstBufferStageIn": Pending.CREATING,
+    }
+)
+_HOPELESS: Final = frozenset(
+    {
+        *("DependencyNeverSatisfied", "BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit"),
+        *("PartitionConfig", "AccountNotAllowed", "QOSNotAllowed", "InvalidAccount", "InvalidQOS"),
+        *("ReservationDeleted", "MaxRequeue", "DeadLine"),
+    }
+)
+
+
+def waiting(reason: str) -> Waiting | None:
+    """The reason with its code; None when there is no reason at all.
+
+    A limit of an account or a quality of service is a quota; what no rule knows is unknown, and
+    shown as it is.
+    """
+    words = explain(reason)
+    if not words:
+        return None
+    code = _code(reason)
+    demands = code.startswith("QOSMin") and bool(_limit(code))
+    known = Pending.QUOTA if _limit(code) and code not in SENTENCES else Pending.UNKNOWN
+    return Waiting(
+        code=Pending.POLICY if demands else _CODES.get(code, known),
+        message=words,
+        hopeless=demands or code in _HOPELESS,
+    )
+
+
+def _code(reason: str) -> str:
+    return reason.strip().partition(",")[0].strip("() ")
+
+
 def explain(reason: str) -> str:
     """`CODE: sentence`, with what Slurm adds to its code; empty when there is no reason at all.
 
@@ -99,8 +172,7 @@ def explain(reason: str) -> str:
     told = reason.strip()
     if not told:
         return ""
-    code, _, more = told.partition(",")
-    code = code.strip("() ")
+    code, more = _code(told), told.partition(",")[2]
     sentence = SENTENCES.get(code) or _limit(code)
     added = f" ({more.strip(' ()')})" if more.strip(" ()") else ""
     return f"{code}: {sentence}{added}" if sentence else told

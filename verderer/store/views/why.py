@@ -9,18 +9,22 @@ from datetime import datetime
 from typing import Any
 
 from verderer.core.model.actor import Scope
+from verderer.core.model.attempt import AttemptState
 from verderer.core.model.step import StepState
-from verderer.store.database import Tx
+from verderer.core.model.waiting import Pending, Waiting
+from verderer.store.database import Row, Tx
 from verderer.store.views.clusters import OFFLINE_AFTER
 
-# Steps that wait, and those whose cluster nobody has heard of lately. `LIMIT 20` names: whoever
-# needs more than that reads the graph.
+# Steps that wait, here or on their cluster, and those of clusters not heard of lately. `LIMIT 20`
+# names: whoever needs more than that reads the graph.
 _STUCK = """
     SELECT s.id, s.idx, s.name, s.state::text AS state,
            coalesce(q.ready_at, s.ready_at) AS ready_at,
            greatest(0, extract(epoch FROM q.not_before - now()))::float AS pause_s,
            h.requests, h.nodes, o.reasons, c.cluster_id,
-           extract(epoch FROM now() - b.seen_at)::float AS silent_s
+           extract(epoch FROM now() - b.seen_at)::float AS silent_s,
+           a.state::text AS attempt, a.number, a.assigned_at,
+           w.code, w.message, w.numbers, w.hopeless, w.since
       FROM steps AS s
       JOIN runs AS r ON r.id = s.run_id
       JOIN shapes AS h ON h.id = s.shape_id
@@ -29,12 +33,15 @@ _STUCK = """
                           AND s.state = 'ready'
       LEFT JOIN attempts AS a ON a.step_id = s.id AND a.number = s.attempts
                              AND s.state = 'active'
+      LEFT JOIN attempt_waits AS w ON w.step_id = a.step_id AND w.number = a.number
+                                  AND a.state IN ('assigned', 'starting')
       LEFT JOIN clusters AS c ON c.id = a.cluster_id
       LEFT JOIN heartbeats AS b ON b.cluster_id = a.cluster_id
      WHERE s.run_id = $1 AND ($2 OR r.project_id = ANY($3::int[]))
        AND s.idx > $4 AND ($5::int IS NULL OR s.idx = $5)
        AND ($5 IS NOT NULL OR s.state IN ('blocked', 'ready')
-            OR (s.state = 'active' AND b.seen_at < now() - $7::interval))
+            OR (s.state = 'active' AND (a.state IN ('assigned', 'starting')
+                                        OR b.seen_at < now() - $7::interval)))
      ORDER BY s.idx LIMIT $6
 """
 _NEEDED = """
@@ -50,6 +57,18 @@ _NEEDED = """
 _SCHEDULER = """
     SELECT extract(epoch FROM now() - expires_at)::float FROM leases WHERE name = 'placement'
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnCluster:
+    """Why the newest attempt of a step has not begun on its cluster."""
+
+    state: AttemptState
+    """`assigned` or `starting`."""
+    waits: Waiting | None
+    """What the cluster says; None: nothing yet."""
+    since: datetime
+    """When it first said so, or when the attempt was given to the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +92,8 @@ class StuckStep:
     """Where its attempt is under way; empty: nowhere."""
     silent_s: float | None
     """Seconds since that cluster was last heard of."""
+    on_cluster: OnCluster | None = None
+    """Set while its attempt has not begun there."""
 
 
 async def stuck_steps(
@@ -102,9 +123,27 @@ async def stuck_steps(
             needs=tuple(needs[row["id"]]),
             cluster=row["cluster_id"] or "",
             silent_s=row["silent_s"],
+            on_cluster=on_cluster(row),
         )
         for row in rows
     ]
+
+
+def on_cluster(row: Row) -> OnCluster | None:
+    """From a row with an attempt's state and what its cluster says, if it has not begun."""
+    if row["attempt"] not in ("assigned", "starting"):
+        return None
+    waits = None
+    if row["code"] is not None:
+        known = row["code"] in set(Pending)  # a newer release may have written others
+        waits = Waiting(
+            code=Pending(row["code"]) if known else Pending.UNKNOWN,
+            message=row["message"],
+            numbers=row["numbers"],
+            hopeless=row["hopeless"],
+        )
+    since: datetime = row["since"] or row["assigned_at"]
+    return OnCluster(state=AttemptState(row["attempt"]), waits=waits, since=since)
 
 
 async def scheduler_gone_s(tx: Tx, scope: Scope) -> float | None:

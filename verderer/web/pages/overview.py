@@ -19,7 +19,7 @@ from verderer.web import live, visitor
 from verderer.web.formats import Formats
 from verderer.web.gate import asks
 from verderer.web.parts import PartsArg
-from verderer.web.reasons import Line, explain
+from verderer.web.reasons import Line, explain_all
 from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
@@ -102,7 +102,7 @@ def chosen(wish: str, projects: list[ProjectRow]) -> str:
 
 
 def _line(group: views.WaitingGroup, names: Mapping[int, str], formats: Formats) -> WaitingLine:
-    lines = [explain(reason, formats) for reason in group.reasons]
+    lines = explain_all(group.reasons, formats)
     hopeful = [line for line in lines if not line.never]
     return WaitingLine(
         project=names.get(group.project_id, ""),

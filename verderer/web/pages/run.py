@@ -26,6 +26,7 @@ from verderer.store.views.steps import (
     list_steps,
 )
 from verderer.store.views.waiting import Blocker, Waiting, blockers, waiting
+from verderer.store.views.why import OnCluster, stuck_steps
 from verderer.usecases.cancel_run import cancel
 from verderer.usecases.retry_run import retry
 from verderer.web import live, timeline, visitor
@@ -33,7 +34,7 @@ from verderer.web.formats import Formats
 from verderer.web.gate import asks
 from verderer.web.graph import Drawing, draw
 from verderer.web.parts import PartsArg
-from verderer.web.reasons import Line, ending, explain
+from verderer.web.reasons import Line, ending, explain_all, explain_there
 from verderer.web.render import RendererArg
 from verderer.web.states import ORDER
 from verderer.web.visitor import HttpRequest, Visitor
@@ -64,6 +65,8 @@ class Panel:
     """The one whose output is shown."""
     ending: str
     waiting: Waiting | None
+    there: OnCluster | None
+    """Set while its newest attempt has not begun on its cluster."""
     reasons: tuple[Line, ...]
     blockers: tuple[Blocker, ...]
     replicas: tuple[ReplicaLog, ...]
@@ -197,6 +200,10 @@ async def _panel(
     attempt = next((a for a in attempts if a.number == number), attempts[-1] if attempts else None)
     place = await waiting(tx, scope, run.id, step.idx, limit=1) if step.state == "ready" else []
     before = await blockers(tx, scope, run.id, step.idx) if step.state == "blocked" else []
+    there = None
+    if step.shown is Shown.STARTING:
+        stuck = await stuck_steps(tx, scope, run.id, step.idx, limit=1)
+        there = stuck[0].on_cluster if stuck else None
     replicas = await list_replicas(tx, scope, run.id, step.idx, attempt.number) if attempt else []
     return Panel(
         step=step,
@@ -204,12 +211,23 @@ async def _panel(
         attempt=attempt,
         ending=ending(attempt, formats) if attempt else "",
         waiting=place[0] if place else None,
-        reasons=tuple(explain(reason, formats) for reason in place[0].reasons) if place else (),
+        there=there,
+        reasons=_reasons(place, step, there, formats),
         blockers=tuple(before),
         replicas=tuple(replicas),
         siblings=_siblings(step, steps),
         instances=sum(s.template == step.template for s in steps),
     )
+
+
+def _reasons(
+    place: Sequence[Waiting], step: StepRow, there: OnCluster | None, formats: Formats
+) -> tuple[Line, ...]:
+    if place:
+        return explain_all(place[0].reasons, formats)
+    if there is None or step.attempt is None:
+        return ()
+    return (explain_there(step.attempt.cluster_id, there, formats),)
 
 
 def _selected(steps: Sequence[StepRow], asked: int | None) -> StepRow | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from verderer.core.model.attempt import AttemptState, EndCause
+from verderer.core.model.waiting import Pending, Waiting
 from verderer.drivers.kubernetes import intention as intentions
 from verderer.drivers.kubernetes.deciding.ending import Verdict, View
-from verderer.drivers.kubernetes.deciding.waiting import Pending, Waiting, at_once
+from verderer.drivers.kubernetes.deciding.waiting import at_once
 from verderer.drivers.kubernetes.intention import Intention
 from verderer.drivers.kubernetes.seen.clocks import rfc3339
 from verderer.drivers.kubernetes.seen.sights import Pod, holds

@@ -4,42 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from verderer.core.model.waiting import Pending, Waiting
 from verderer.drivers.kubernetes import naming
 from verderer.drivers.kubernetes.seen.sights import Job, Pod, WaitingState, condition, holds
-
-
-class Pending(StrEnum):
-    """What it waits for."""
-
-    RESOURCES = "resources"  # nodes lack what it asks for
-    NODES = "nodes"  # no node matches: selectors, affinity, taints
-    QUEUE = "queue"  # a queue of the cluster holds it back
-    GANG = "gang"  # some replicas have a place, others have not
-    QUOTA = "quota"  # the namespace's quota is full
-    POLICY = "policy"  # PodSecurity, a limit range or a webhook refuses its pods
-    IMAGE = "image"  # the image cannot be pulled
-    CONFIGURATION = "configuration"  # a Secret or ConfigMap is missing, or the container is wrong
-    VOLUME = "volume"  # a volume cannot be found, bound or mounted
-    CREATING = "creating"  # on a node, being made
-    UNKNOWN = "unknown"  # nothing has been said yet
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """One reason, the heaviest first."""
-
-    code: Pending
-    message: str = ""
-    """What the cluster says, or a sentence of ours when it says nothing."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    """Such as nodes, and how many of them lack what."""
-    hopeless: bool = False
-    """It will not begin unless the step or the cluster is changed: bounded waiting applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +90,8 @@ def explain(
 def _refused(message: str) -> Waiting:
     if "exceeded quota" in message or "failed quota" in message:
         return Waiting(code=Pending.QUOTA, message=message, numbers=quota_numbers(message))
+    if "service account" in message:
+        return Waiting(code=Pending.CONFIGURATION, message=message, hopeless=True)
     return Waiting(code=Pending.POLICY, message=message, hopeless=True)
 
 
