@@ -61,6 +61,7 @@ def of_the_rest(cluster: str) -> list[tuple[str, str, Any, dict[str, int]]]:
         ("POST", f"/clusters/{cluster}/enable", None, everybody(403, root=200)),
         ("POST", "/clusters", {"id": "fresh", "kind": "slurm"}, everybody(403, root=201)),
         ("POST", "/clusters/fresh/lost", None, everybody(403, root=200)),
+        ("DELETE", "/clusters/fresh/agent", None, everybody(403, root=204)),
         ("DELETE", "/clusters/fresh/agent", None, everybody(403, root=404)),
         ("DELETE", "/clusters/fresh", None, everybody(403, root=204)),
     ]

@@ -54,7 +54,7 @@ def verderer(
         monkeypatch.setattr(sys, "argv", ["verderer", *map(str, words)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            cli.run()
         shown = capsys.readouterr()
         code = ended.value.code
         return Ended(code if isinstance(code, int) else 0, shown.out, shown.err)

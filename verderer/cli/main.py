@@ -12,6 +12,7 @@ from verderer.cli import carrying, server_commands
 from verderer.cli.commands import registry
 from verderer.cli.commands.contexts import CONTEXT_VARIABLE
 from verderer.cli.help import GroupedHelp
+from verderer.cli.leaving import ends_at_once
 from verderer.cli.screen.failures import Exit, exit_code_of, print_error
 from verderer.core.errors import VerdererError
 from verderer.core.version import VERSION
@@ -50,8 +51,8 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command that the command line names."""
+def run() -> None:
+    """Run the command that the command line names; `SystemExit` where it says anything but 0."""
     try:
         app()
     except VerdererError as e:
@@ -59,6 +60,12 @@ def main() -> None:
         sys.exit(exit_code_of(e))
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
+
+
+def main() -> None:
+    """Be the process that runs the command that the command line names."""
+    with ends_at_once():
+        run()
 
 
 if __name__ == "__main__":
