@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from verderer.core.explain import NEVER, Why
+from verderer.core.governance.model import Account, Bounds, Ground, Holding, Order
 from verderer.core.model.cluster import ClusterKind, Place, Room
 from verderer.core.model.resources import Resources
 from verderer.core.placement import Shape, place
@@ -49,63 +50,63 @@ def cluster(number: int = 1, *, silent_s: float = 0.0, largest: int = 0, **amoun
 
 
 def test_the_longest_waiting_goes_first_across_lanes() -> None:
-    lanes = {(1, 1): Line(asks(cpu=1), [2.0]), (2, 1): Line(asks(cpu=1), [1.0], first_id=10)}
+    lanes = {(1, 1, 1): Line(asks(cpu=1), [2.0]), (2, 1, 1): Line(asks(cpu=1), [1.0], first_id=10)}
     plan = place(lanes, [cluster(cpu=1)], limit=10)
     assert [a.step for a in plan.assignments] == [10]
-    assert plan.holds[1, 1][0].why is Why.CAPACITY
+    assert plan.holds[1, 1, 1][0].why is Why.CAPACITY
 
 
 def test_a_higher_priority_goes_before_who_waits_longer() -> None:
     lanes = {
-        (1, 1): Line(asks(cpu=1), [1.0]),
-        (2, 1): Line(asks(cpu=1), [2.0], first_id=10, priority=5),
+        (1, 1, 1): Line(asks(cpu=1), [1.0]),
+        (2, 1, 1): Line(asks(cpu=1), [2.0], first_id=10, priority=5),
     }
     assert [a.step for a in place(lanes, [cluster(cpu=1)], limit=1).assignments] == [10]
 
 
 def test_a_head_that_does_not_fit_holds_up_its_own_lane_only() -> None:
     lanes = {
-        (1, 1): Line(asks(cpu=9), [1.0, 1.0]),
-        (1, 2): Line(asks(cpu=1), [2.0, 3.0], first_id=10),
+        (1, 1, 1): Line(asks(cpu=9), [1.0, 1.0]),
+        (1, 2, 1): Line(asks(cpu=1), [2.0, 3.0], first_id=10),
     }
     plan = place(lanes, [cluster(cpu=4)], limit=10)
     assert [a.step for a in plan.assignments] == [10, 11]
-    assert plan.holds[1, 1][0].why is Why.NODE_TOO_SMALL
+    assert plan.holds[1, 1, 1][0].why is Why.NODE_TOO_SMALL
 
 
 def test_work_is_spread_over_the_emptiest_clusters() -> None:
-    lanes = {(1, 1): Line(asks(cpu=1), [1.0] * 6)}
+    lanes = {(1, 1, 1): Line(asks(cpu=1), [1.0] * 6)}
     plan = place(lanes, [cluster(1, cpu=4), cluster(2, cpu=4)], limit=10)
     assert Counter(a.cluster for a in plan.assignments) == {1: 3, 2: 3}
 
 
 def test_a_step_over_several_nodes_needs_each_of_them_and_all_together() -> None:
-    lanes = {(1, 1): Line(asks(2, gpu=8), [1.0])}
+    lanes = {(1, 1, 1): Line(asks(2, gpu=8), [1.0])}
     assert place(lanes, [cluster(gpu=16, largest=8)], limit=9).assignments
     small = place(lanes, [cluster(gpu=16, largest=4)], limit=9)
-    assert small.holds[1, 1][0].why is Why.NODE_TOO_SMALL
+    assert small.holds[1, 1, 1][0].why is Why.NODE_TOO_SMALL
     few = place(lanes, [cluster(gpu=8, largest=8)], limit=9)
-    assert few.holds[1, 1][0].why is Why.CLUSTER_TOO_SMALL
+    assert few.holds[1, 1, 1][0].why is Why.CLUSTER_TOO_SMALL
 
 
 def test_an_offline_cluster_gets_nothing_and_says_since_when() -> None:
-    lanes = {(1, 1): Line(asks(cpu=1), [1.0])}
+    lanes = {(1, 1, 1): Line(asks(cpu=1), [1.0])}
     plan = place(lanes, [cluster(cpu=4, silent_s=60)], limit=9)
-    (reason,) = plan.holds[1, 1]
+    (reason,) = plan.holds[1, 1, 1]
     assert (reason.why, reason.seconds) == (Why.OFFLINE, 60)
 
 
 def test_the_limit_asks_for_another_round() -> None:
-    lanes = {(1, 1): Line(asks(cpu=1), [1.0] * 5)}
+    lanes = {(1, 1, 1): Line(asks(cpu=1), [1.0] * 5)}
     plan = place(lanes, [cluster(cpu=9)], limit=3)
     assert len(plan.assignments) == 3
     assert plan.more
 
 
 def test_every_cluster_is_named_when_nothing_fits() -> None:
-    lanes = {(1, 1): Line(asks(gpu=1), [1.0])}
+    lanes = {(1, 1, 1): Line(asks(gpu=1), [1.0])}
     plan = place(lanes, [cluster(1, cpu=4), cluster(2, gpu=0, cpu=1)], limit=9)
-    reasons = plan.holds[1, 1]
+    reasons = plan.holds[1, 1, 1]
     assert [r.cluster for r in reasons] == ["c1", "c2"]
     assert all(r.why in NEVER for r in reasons)
 
@@ -126,7 +127,7 @@ def test_no_plan_promises_more_than_there_is_and_every_head_left_behind_has_a_re
     limit: int,
 ) -> None:
     lanes = {
-        (1, i): Line(Shape(Resources.of(amounts), nodes), [float(j) for j in range(n)], i * 100)
+        (1, i, 1): Line(Shape(Resources.of(amounts), nodes), [float(j) for j in range(n)], i * 100)
         for i, ((amounts, nodes), n) in enumerate(zip(shapes, lengths, strict=False))
     }
     there = [cluster(i + 1, **amounts) for i, amounts in enumerate(places)]
@@ -143,3 +144,122 @@ def test_no_plan_promises_more_than_there_is_and_every_head_left_behind_has_a_re
         if placed[key] < len(lane) and not plan.more:
             assert len(plan.holds[key]) == len(there)
             assert all(r.why is not Why.PLACING for r in plan.holds[key])
+
+
+def ground(**changes: object) -> Ground:
+    return replace(Ground(id=7, name="rg"), **changes)  # type: ignore[arg-type]
+
+
+def bounds(*grounds: Ground, projects: int = 9) -> Bounds:
+    everything = frozenset(g.id for g in grounds)
+    return Bounds(
+        grounds={g.id: g for g in grounds}, granted=dict.fromkeys(range(projects), everything)
+    )
+
+
+def test_a_group_s_steps_stay_on_its_clusters_however_full_they_are() -> None:
+    lanes = {(1, 1, 7): Line(asks(cpu=1), [1.0] * 5)}
+    there = [cluster(1, cpu=2), cluster(2, cpu=100)]
+    plan = place(lanes, there, limit=9, bounds=bounds(ground(clusters=frozenset({1}))))
+    assert [a.cluster for a in plan.assignments] == [1, 1]
+    assert [(r.why, r.cluster) for r in plan.holds[1, 1, 7]] == [(Why.CAPACITY, "c1")]
+
+
+def test_a_quota_is_never_passed_and_says_what_is_missing() -> None:
+    lanes = {(1, 1, 7): Line(asks(gpu=8), [1.0] * 9)}
+    rg = ground(accounts={"gpu": Account(64, 44)})
+    plan = place(lanes, [cluster(gpu=1000)], limit=99, bounds=bounds(rg))
+    assert len(plan.assignments) == 2
+    reason = plan.holds[1, 1, 7][0]
+    assert (reason.why, reason.asked, reason.free, reason.total) == (Why.QUOTA, 8, 4, 64)
+
+
+def test_what_a_quota_does_not_name_is_unlimited() -> None:
+    lanes = {(1, 1, 7): Line(asks(gpu=8, cpu=1), [1.0] * 3)}
+    rg = ground(accounts={"gpu": Account(None, 999)})
+    assert len(place(lanes, [cluster(gpu=99, cpu=9)], limit=9, bounds=bounds(rg)).assignments) == 3
+
+
+def test_more_than_the_whole_quota_is_told_apart_from_a_quota_in_use() -> None:
+    lanes = {(1, 1, 7): Line(asks(gpu=9, cpu=2), [1.0])}
+    rg = ground(accounts={"gpu": Account(8, 0), "cpu": Account(2, 2)})
+    plan = place(lanes, [cluster(gpu=99, cpu=9)], limit=9, bounds=bounds(rg))
+    reason = plan.holds[1, 1, 7][0]
+    assert (reason.why, reason.resource) == (Why.OVER_QUOTA, "gpu")
+    assert reason.why in NEVER
+
+
+def test_without_a_grant_nothing_is_placed() -> None:
+    lanes = {(1, 1, 7): Line(asks(cpu=1), [1.0]), (1, 1, 8): Line(asks(cpu=1), [1.0])}
+    allowed = Bounds(grounds={7: ground(), 8: ground(id=8)}, granted={1: frozenset({8})})
+    plan = place(lanes, [cluster(cpu=9)], limit=9, bounds=allowed)
+    assert [a.lane for a in plan.assignments] == [(1, 1, 8)]
+    assert [r.why for r in plan.holds[1, 1, 7]] == [Why.NOT_GRANTED]
+
+
+def test_a_shared_group_goes_round_by_shares() -> None:
+    """Project 1 came first with all its work; project 2 gets its half all the same."""
+    lanes = {
+        (1, 1, 7): Line(asks(cpu=1), [0.0] * 50),
+        (2, 1, 7): Line(asks(cpu=1), [9.0] * 50, first_id=100),
+    }
+    plan = place(lanes, [cluster(cpu=20)], limit=99, bounds=bounds(ground()))
+    assert Counter(a.lane[0] for a in plan.assignments) == {1: 10, 2: 10}
+    by_age = bounds(ground(order=Order.FIFO))
+    plan = place(lanes, [cluster(cpu=20)], limit=99, bounds=by_age)
+    assert Counter(a.lane[0] for a in plan.assignments) == {1: 20}
+
+
+def test_what_was_held_lately_counts_as_much_as_what_is_held() -> None:
+    lanes = {
+        (1, 1, 7): Line(asks(cpu=1), [0.0] * 50),
+        (2, 1, 7): Line(asks(cpu=1), [9.0] * 50, first_id=100),
+    }
+    busy = ground(holdings={1: {"cpu": Holding(reserved=0, recent=10)}})
+    plan = place(lanes, [cluster(cpu=15)], limit=99, bounds=bounds(busy))
+    assert Counter(a.lane[0] for a in plan.assignments) == {1: 5, 2: 10}
+
+
+@given(
+    queues=st.lists(
+        st.tuples(st.integers(1, 4), st.integers(7, 9), st.integers(1, 5), st.integers(0, 12)),
+        max_size=8,
+        unique_by=lambda q: q[:3],
+    ),
+    quotas=st.dictionaries(st.integers(7, 9), st.integers(0, 30)),
+    homes=st.dictionaries(st.integers(7, 9), st.frozensets(st.integers(1, 3))),
+    sizes=st.lists(st.integers(0, 30), min_size=3, max_size=3),
+    limit=st.integers(0, 60),
+)
+def test_no_plan_leaves_a_group_or_passes_its_quota(
+    queues: list[tuple[int, int, int, int]],
+    quotas: dict[int, int],
+    homes: dict[int, frozenset[int]],
+    sizes: list[int],
+    limit: int,
+) -> None:
+    lanes = {
+        (project, amount, group): Line(asks(cpu=amount), [float(i) for i in range(n)], i * 100)
+        for i, (project, group, amount, n) in enumerate(queues)
+    }
+    grounds = [
+        ground(
+            id=g,
+            clusters=homes.get(g),
+            accounts={"cpu": Account(quotas[g], 0)} if g in quotas else {},
+        )
+        for g in (7, 8, 9)
+    ]
+    there = [cluster(i + 1, cpu=n) for i, n in enumerate(sizes)]
+    plan = place(lanes, there, limit=limit, bounds=bounds(*grounds))
+    used: Counter[int] = Counter()
+    given_out: Counter[int] = Counter()
+    for step, at, (_, amount, group) in plan.assignments:
+        assert homes.get(group) is None or at in homes[group], step
+        used[group] += amount
+        given_out[at] += amount
+    assert all(used[g] <= quotas[g] for g in quotas)
+    assert all(given_out[i + 1] <= n for i, n in enumerate(sizes))
+    placed = Counter(a.lane for a in plan.assignments)
+    if not plan.more:
+        assert all(plan.holds[key] for key, lane in lanes.items() if placed[key] < len(lane))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from verderer.core.governance.model import Account
 from verderer.core.model.cluster import Place
 from verderer.core.model.resources import Resources, format_quantity
 
@@ -28,13 +29,16 @@ class Why(StrEnum):
     NO_SUCH_RESOURCE = "no_such_resource"  # the cluster has none of what is asked
     NODE_TOO_SMALL = "node_too_small"  # no single node is large enough
     CLUSTER_TOO_SMALL = "cluster_too_small"  # all of its nodes together are too few
+    NOT_GRANTED = "not_granted"  # its project may not use its resource group any more
+    OVER_QUOTA = "over_group_quota"  # more than the whole quota of its resource group
+    QUOTA = "group_quota"  # the quota of its resource group is reserved by other steps
     OTHERS = "others"  # work that the platform does not run holds what it needs
     CAPACITY = "capacity"  # enough exists, other steps use it now
     ASSIGNED = "assigned"  # given to a cluster, whose agent has not taken it up yet
     STARTING = "starting"  # its agent has it: files are fetched, or the cluster makes it
 
 
-NEVER = frozenset({Why.NO_SUCH_RESOURCE, Why.NODE_TOO_SMALL, Why.CLUSTER_TOO_SMALL})
+NEVER = frozenset({Why.NO_SUCH_RESOURCE, Why.NODE_TOO_SMALL, Why.CLUSTER_TOO_SMALL, Why.OVER_QUOTA})
 """Waiting alone cannot help: the request or the cluster must change."""
 
 
@@ -44,6 +48,8 @@ class Reason:
 
     why: Why
     cluster: str = ""
+    group: str = ""
+    """The resource group whose rule it is; empty: none's."""
     resource: str = ""
     asked: int = 0
     """On one node when the node is too small, else in all; milli-units or bytes."""
@@ -69,7 +75,16 @@ class Reason:
     def as_dict(self) -> dict[str, object]:
         """Plain values for a row; zero and empty ones are left out."""
         found: dict[str, object] = {"why": self.why.value}
-        for name in ("cluster", "resource", "asked", "free", "total", "foreign", "seconds"):
+        for name in (
+            "cluster",
+            "group",
+            "resource",
+            "asked",
+            "free",
+            "total",
+            "foreign",
+            "seconds",
+        ):
             if value := getattr(self, name):
                 found[name] = value
         if self.others:
@@ -102,6 +117,26 @@ def why_not(requests: Resources, nodes: int, place: Place, left: Mapping[str, in
         if found and (worst is None or _HARDNESS[found.why] < _HARDNESS[worst.why]):
             worst = found
     return worst or Reason(why=Why.PLACING, cluster=place.name)
+
+
+def over_quota(total: Resources, group: str, accounts: Mapping[str, Account]) -> Reason | None:
+    """What of a resource group's quota keeps a step that asks `total` away, the hardest first."""
+    worst: Reason | None = None
+    for resource, amount in total.items():
+        account = accounts.get(resource)
+        if account is None or account.quota is None or account.quota - account.reserved >= amount:
+            continue
+        whole = account.quota < amount
+        if worst is None or (whole and worst.why is Why.QUOTA):
+            worst = Reason(
+                why=Why.OVER_QUOTA if whole else Why.QUOTA,
+                group=group,
+                resource=resource,
+                asked=amount,
+                free=max(0, account.quota - account.reserved),
+                total=account.quota,
+            )
+    return worst
 
 
 _HARDNESS = {
@@ -168,8 +203,19 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
             return "was just queued; the scheduler looks at it next"
         case Why.NO_SCHEDULER:
             return f"no scheduler has led for {r.seconds:.0f} s"
+        case Why.NO_CLUSTER if r.group:
+            return f"resource group {r.group} has no cluster"
         case Why.NO_CLUSTER:
             return "no cluster is connected"
+        case Why.NOT_GRANTED:
+            return f"its project may not use resource group {r.group or 'that it asked for'}"
+        case Why.OVER_QUOTA:
+            whole = amount(r.total)
+            return f"asks {amount(r.asked)}; the whole quota of resource group {r.group} is {whole}"
+        case Why.QUOTA:
+            held = format_quantity(r.total - r.free, resource=r.resource)
+            of = f"{held} of {amount(r.total)} are reserved in resource group {r.group}"
+            return f"asks {amount(r.asked)}; {of}"
         case Why.DISABLED:
             return "an admin has taken this cluster out of use"
         case Why.OFFLINE:
@@ -198,11 +244,17 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
             return "its agent has it: files are fetched, or the cluster makes it"
 
 
-def _change(r: Reason) -> str:
+def _change(r: Reason) -> str:  # noqa: C901 - one line for each code
     match r.why:
         case Why.CAPACITY:
             missing = format_quantity(r.asked - r.free, resource=r.resource)
             return f"{missing} more {r.resource} free would start it"
+        case Why.QUOTA | Why.OVER_QUOTA:
+            most = r.total if r.why is Why.OVER_QUOTA else r.free
+            missing = format_quantity(r.asked - most, resource=r.resource)
+            return f"{missing} more {r.resource} in the quota of {r.group} would start it"
+        case Why.NOT_GRANTED:
+            return "an admin of its project group can request access anew"
         case Why.OTHERS:
             missing = format_quantity(r.asked - r.free, resource=r.resource)
             return f"{missing} {r.resource} given back by others, or more nodes, would start it"
@@ -217,6 +269,8 @@ def _change(r: Reason) -> str:
             return "its page says what to do about the check"
         case Why.DISABLED:
             return "an admin can enable it"
+        case Why.NO_CLUSTER if r.group:
+            return "a platform admin can add a cluster to the resource group"
         case Why.NO_CLUSTER:
             return "connect a cluster; `verderer up` starts one on this machine"
         case Why.NO_SCHEDULER:

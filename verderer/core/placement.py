@@ -1,23 +1,26 @@
 """Placement: which waiting steps go where, and why the others stay.
 
-Steps that ask for the same in the same project stand in one lane, first come first served. Only
-the heads of lanes are looked at, so a round costs what it places plus the number of lanes, never
-the number of steps that wait.
+Steps that ask for the same in the same project and resource group stand in one lane, first come
+first served. Only the heads of lanes are looked at, so a round costs what it places plus the
+number of lanes, never the number of steps that wait.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
-from verderer.core.explain import Reason, why_not
+from verderer.core.explain import Reason, Why, over_quota, why_not
+from verderer.core.governance.model import ANYWHERE, Account, Bounds, Ground, Order
+from verderer.core.governance.shares import dominant, standing
 from verderer.core.model.cluster import Place
 from verderer.core.model.resources import Resources
 
-LaneKey = tuple[int, int]
-"""Project id and shape id."""
+LaneKey = tuple[int, int, int]
+"""Project id, shape id and resource group id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Shape:
 
 
 class Lane(Protocol):
-    """Waiting steps of one shape in one project, the longest waiting first."""
+    """Waiting steps of one shape in one project and group, the longest waiting first."""
 
     shape: Shape
     priority: int
@@ -77,34 +80,90 @@ class _Free:
     left: dict[str, int]
 
 
+class _Purse:
+    """What is left of a resource group, and who has how much of it, while a plan is made."""
+
+    __slots__ = ("_amounts", "_totals", "contended", "free", "ground", "left", "shares")
+
+    def __init__(self, ground: Ground, free: Sequence[_Free], *, contended: bool) -> None:
+        self.ground = ground
+        self.free = [f for f in free if ground.has(f.place.id)]
+        self.left = {
+            name: account.left
+            for name, account in ground.accounts.items()
+            if account.left is not None
+        }
+        self.contended = contended and ground.order is Order.FAIR
+        self.shares: dict[int, float] = {}
+        self._amounts: dict[int, dict[str, float]] = {}
+        self._totals = self._whole() if self.contended else {}
+
+    def share(self, project: int) -> float:
+        """The project's dominant share, as long as there are others to compare it with."""
+        if not self.contended:
+            return 0.0
+        if (known := self.shares.get(project)) is None:
+            amounts = standing(self.ground.holdings.get(project, {}))
+            self._amounts[project] = amounts
+            known = self.shares[project] = dominant(amounts, self._totals)
+        return known
+
+    def spend(self, project: int, asks: Iterable[tuple[str, int]]) -> None:
+        """Book one step."""
+        for name, amount in asks:
+            if name in self.left:
+                self.left[name] -= amount
+        if self.contended:
+            amounts, share = self._amounts[project], self.shares[project]
+            for name, amount in asks:
+                if whole := self._totals.get(name):
+                    amounts[name] = now = amounts.get(name, 0.0) + amount
+                    share = max(share, now / whole)
+            self.shares[project] = share
+
+    def _whole(self) -> dict[str, int]:
+        totals: Counter[str] = Counter()
+        for free in self.free:
+            for name, room in free.place.rooms.items():
+                totals[name] += room.allocatable
+        quotas = {n: a.quota for n, a in self.ground.accounts.items() if a.quota is not None}
+        return {n: min(total, quotas.get(n, total)) for n, total in totals.items()}
+
+
 @dataclass(slots=True)
 class _Choice:
     """The places whose nodes are large enough for one shape, with what is asked of each."""
 
+    project: int
+    purse: _Purse
     asks: tuple[tuple[str, int], ...]
     candidates: list[tuple[_Free, list[tuple[str, int, int]]]]
     """Beside each: resource, amount on all nodes together, and all there is of it."""
+    bounded: tuple[tuple[str, int], ...] = ()
+    """The part of `asks` that the group has a quota for."""
 
     @classmethod
-    def among(cls, free: Iterable[_Free], shape: Shape) -> Self:
+    def among(cls, project: int, purse: _Purse, shape: Shape) -> Self:
         asks = shape.total.items()
-        return cls(
-            asks,
-            [
-                (f, [(name, n, max(1, f.place.rooms[name].allocatable)) for name, n in asks])
-                for f in free
-                if all(
-                    name in f.place.rooms and f.place.rooms[name].largest >= amount
-                    for name, amount in shape.requests.items()
-                )
-            ],
-        )
+        candidates = [
+            (f, [(name, n, max(1, f.place.rooms[name].allocatable)) for name, n in asks])
+            for f in purse.free
+            if all(
+                name in f.place.rooms and f.place.rooms[name].largest >= amount
+                for name, amount in shape.requests.items()
+            )
+        ]
+        bounded = tuple((name, n) for name, n in asks if name in purse.left)
+        return cls(project, purse, asks, candidates, bounded)
 
     def take(self) -> int | None:
         """Take room for one step where most is left of what is then scarcest; where, if anywhere.
 
         This runs for every step that is placed, so it makes nothing but numbers.
         """
+        for name, amount in self.bounded:
+            if self.purse.left[name] < amount:
+                return None
         best, most = None, -1.0
         for free, asks in self.candidates:
             left, scarcest = free.left, 1.0
@@ -121,45 +180,103 @@ class _Choice:
             return None
         for name, amount in self.asks:
             best.left[name] -= amount
+        self.purse.spend(self.project, self.asks)
         return best.place.id
 
 
-def place(lanes: Mapping[LaneKey, Lane], places: Sequence[Place], *, limit: int) -> Plan:
-    """Propose up to `limit` assignments.
+_Head = tuple[int, float, float, LaneKey, int]
+"""Priority upside down, share, since when, lane, position in it."""
 
-    Order: higher priority first, then who became ready first. A lane whose head does not fit is
-    closed for the round and does not hold up the others. Among clusters where a step fits, the
-    one that stays emptiest gets it.
-    """
-    free = [_Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online]
-    plan = Plan()
-    choices: dict[LaneKey, _Choice] = {}
-    heads = [(-lane.priority, lane.since(0), key, 0) for key, lane in lanes.items() if len(lane)]
-    heapq.heapify(heads)
-    while heads:
-        if len(plan.assignments) >= limit:
-            plan.more = True
-            break
-        priority, _, key, position = heads[0]
-        lane = lanes[key]
-        choice = choices.get(key)
-        if choice is None:
-            choice = choices[key] = _Choice.among(free, lane.shape)
+
+class _Round:
+    """One plan in the making."""
+
+    def __init__(
+        self, lanes: Mapping[LaneKey, Lane], places: Sequence[Place], bounds: Bounds | None
+    ) -> None:
+        self.plan = Plan()
+        self._lanes = lanes
+        self._places = places
+        self._bounds = bounds
+        self._free = [_Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online]
+        waiting = {(key[0], key[2]) for key, lane in lanes.items() if len(lane)}
+        self._projects = Counter(group for _, group in waiting)
+        self._purses: dict[int, _Purse] = {}
+        self._choices: dict[LaneKey, _Choice] = {}
+        self._heads: list[_Head] = []
+
+    def run(self, limit: int) -> Plan:
+        for key, lane in self._lanes.items():
+            if len(lane):
+                self._open(key, lane)
+        heapq.heapify(self._heads)
+        while self._heads:
+            if len(self.plan.assignments) >= limit:
+                self.plan.more = True
+                break
+            self._next()
+        return self.plan
+
+    def _open(self, key: LaneKey, lane: Lane) -> None:
+        project, _, group = key
+        ground = ANYWHERE if self._bounds is None else self._bounds.ground(project, group)
+        if ground is None:
+            name = "" if self._bounds is None else self._bounds.name(group)
+            self.plan.holds[key] = (Reason(why=Why.NOT_GRANTED, group=name),)
+            return
+        if (purse := self._purses.get(group)) is None:
+            contended = self._projects[group] > 1
+            purse = self._purses[group] = _Purse(ground, self._free, contended=contended)
+        self._choices[key] = _Choice.among(project, purse, lane.shape)
+        self._heads.append((-lane.priority, purse.share(project), lane.since(0), key, 0))
+
+    def _next(self) -> None:
+        priority, share, since, key, position = self._heads[0]
+        lane, choice = self._lanes[key], self._choices[key]
+        now = choice.purse.share(key[0])
+        if now > share:  # it was given something since this was put here
+            heapq.heapreplace(self._heads, (priority, now, since, key, position))
+            return
         chosen = choice.take()
         if chosen is None:
-            heapq.heappop(heads)
-            plan.holds[key] = explain(lane.shape, places, free)
-            continue
-        plan.assignments.append(Assignment(lane.step(position), chosen, key))
+            heapq.heappop(self._heads)
+            self.plan.holds[key] = self._explain(lane.shape, choice.purse)
+            return
+        self.plan.assignments.append(Assignment(lane.step(position), chosen, key))
         position += 1
         if position < len(lane):
-            heapq.heapreplace(heads, (priority, lane.since(position), key, position))
+            after = choice.purse.share(key[0])
+            heapq.heapreplace(self._heads, (priority, after, lane.since(position), key, position))
         else:
-            heapq.heappop(heads)
-    return plan
+            heapq.heappop(self._heads)
+
+    def _explain(self, shape: Shape, purse: _Purse) -> tuple[Reason, ...]:
+        """What the group has no quota left for, and one reason for every cluster of it."""
+        left = {f.place.id: f.left for f in self._free}
+        mine = [p for p in self._places if purse.ground.has(p.id)]
+        found = [why_not(shape.requests, shape.nodes, p, left.get(p.id, {})) for p in mine]
+        if not mine and self._places:
+            found = [Reason(why=Why.NO_CLUSTER, group=purse.ground.name)]
+        quotas = {
+            name: Account(a.quota, (a.quota or 0) - purse.left.get(name, 0))
+            for name, a in purse.ground.accounts.items()
+        }
+        quota = over_quota(shape.total, purse.ground.name, quotas)
+        return (quota, *found) if quota else tuple(found)
 
 
-def explain(shape: Shape, places: Iterable[Place], free: Sequence[_Free]) -> tuple[Reason, ...]:
-    """One reason for every cluster."""
-    left = {f.place.id: f.left for f in free}
-    return tuple(why_not(shape.requests, shape.nodes, p, left.get(p.id, {})) for p in places)
+def place(
+    lanes: Mapping[LaneKey, Lane],
+    places: Sequence[Place],
+    *,
+    limit: int,
+    bounds: Bounds | None = None,
+) -> Plan:
+    """Propose up to `limit` assignments within `bounds`; None: anywhere, for anybody.
+
+    Order: higher priority first; in a group with a fair order then whose project has the least of
+    it; then who became ready first. A lane whose head does not fit is closed for the round and
+    does not hold up the others. Among clusters where a step fits, the one that stays emptiest
+    gets it.
+    """
+    return _Round(lanes, places, bounds).run(limit)
