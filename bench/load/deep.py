@@ -33,8 +33,8 @@ _SEED = """
         SELECT (SELECT base FROM numbers) + row_number() OVER (ORDER BY f.id, s.idx), f.id, s.idx,
                s.name, s.template, s.matrix, s.shape_id, s.state, s.waits, s.ready_at
           FROM fresh AS f JOIN steps AS s ON s.run_id = f.pattern;
-    INSERT INTO queue (step_id, run_id, project_id, shape_id)
-        SELECT s.id, s.run_id, r.project_id, s.shape_id
+    INSERT INTO queue (step_id, run_id, project_id, shape_id, resource_group_id)
+        SELECT s.id, s.run_id, r.project_id, s.shape_id, r.resource_group_id
           FROM fresh AS f JOIN steps AS s ON s.run_id = f.id JOIN runs AS r ON r.id = f.id;
     SELECT setval('step_ids', (SELECT 1000 * (max(id) / 1000 + 2) + 1 FROM steps));
     INSERT INTO run_counters (project_id, state, shard, n)

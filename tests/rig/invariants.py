@@ -16,6 +16,19 @@ BROKEN = {
                SELECT sum((h.requests->>c.resource)::bigint * h.nodes)
                  FROM attempts a JOIN steps s ON s.id = a.step_id JOIN shapes h ON h.id = s.shape_id
                 WHERE a.cluster_id = c.cluster_id AND a.state IN {LIVE}), 0)""",
+    "the ledger is not what runs": f"""
+        SELECT l.resource FROM ledger l
+         WHERE reserved <> coalesce((
+               SELECT sum((h.requests->>l.resource)::bigint * h.nodes)
+                 FROM attempts a JOIN steps s ON s.id = a.step_id JOIN shapes h ON h.id = s.shape_id
+                 JOIN runs r ON r.id = s.run_id
+                WHERE a.resource_group_id = l.resource_group_id AND a.state IN {LIVE}
+                  AND l.project_id IN (0, r.project_id)), 0)""",
+    "something runs outside its resource group": f"""
+        SELECT a.step_id FROM attempts a JOIN resource_groups g ON g.id = a.resource_group_id
+         WHERE NOT g.every_cluster AND a.state IN {LIVE} AND NOT EXISTS (
+               SELECT FROM resource_group_clusters c
+                WHERE c.resource_group_id = g.id AND c.cluster_id = a.cluster_id)""",
     "a run's open steps are miscounted": """
         SELECT r.id FROM runs r WHERE open <> (
                SELECT count(*) FROM steps s WHERE s.run_id = r.id

@@ -188,7 +188,7 @@ async def test_nothing_is_placed_beyond_what_the_cluster_can_give_and_the_reason
     assert (await world.place()).placed == 8
     assert (await world.reserved())["cpu"] == 4000
     async with world.ctx.db.reading() as tx:
-        (reason,) = (await tx.fetchrow("SELECT reasons FROM holds"))["reasons"]
+        (reason,) = (await tx.fetchrow("SELECT reasons FROM lane_holds"))["reasons"]
     assert reason == {
         "why": "capacity",
         "cluster": "local",

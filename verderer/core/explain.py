@@ -250,8 +250,8 @@ def _change(r: Reason) -> str:  # noqa: C901 - one line for each code
             missing = format_quantity(r.asked - r.free, resource=r.resource)
             return f"{missing} more {r.resource} free would start it"
         case Why.QUOTA | Why.OVER_QUOTA:
-            most = r.total if r.why is Why.OVER_QUOTA else r.free
-            missing = format_quantity(r.asked - most, resource=r.resource)
+            there = r.total if r.why is Why.OVER_QUOTA else r.free
+            missing = format_quantity(r.asked - there, resource=r.resource)
             return f"{missing} more {r.resource} in the quota of {r.group} would start it"
         case Why.NOT_GRANTED:
             return "an admin of its project group can request access anew"

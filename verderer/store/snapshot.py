@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
+from verderer.core.governance.model import Bounds
 from verderer.core.model.cluster import ClusterKind, Place, Room
 from verderer.core.placement import LaneKey, Shape
+from verderer.store.bounds import ResidentBounds
 from verderer.store.database import Tx
 from verderer.store.tables import clusters, documents, queue
 from verderer.store.tables.queue import Entry
@@ -72,6 +74,8 @@ class Snapshot:
     def __init__(self) -> None:
         self.lanes: dict[LaneKey, ResidentLane] = {}
         self.places: list[Place] = []
+        self.bounds = Bounds(grounds={}, granted={})
+        self._rules = ResidentBounds()
         self._shapes: dict[int, Shape] = {}
         self._since_xid = 0
         self._recent: dict[int, int] = {}
@@ -117,7 +121,7 @@ class Snapshot:
         """Queue what is new of a page; only rows at or above `horizon` will be read again."""
         fresh = 0
         for row in page:
-            step, project, shape, priority, due_in_s, ready_s, xid = row
+            step, project, shape, group, priority, due_in_s, ready_s, xid = row
             if xid is not None:
                 if xid >= horizon:
                     recent[step] = xid
@@ -125,9 +129,9 @@ class Snapshot:
                     continue
             fresh += 1
             if due_in_s is None:
-                self._queue((project, shape), step, priority, ready_s)
+                self._queue((project, shape, group), step, priority, ready_s)
             else:
-                later = _Later(now + due_in_s, step, (project, shape), priority, ready_s)
+                later = _Later(now + due_in_s, step, (project, shape, group), priority, ready_s)
                 heapq.heappush(self._later, later)
         return fresh
 
@@ -138,7 +142,9 @@ class Snapshot:
         self._later = []
 
     async def look_around(self, tx: Tx) -> None:
-        """Read the clusters: a row each, with what they have free."""
+        """Read the clusters, a row each with what they have free, and what the rules allow."""
+        waiting = {(key[0], key[2]) for key, lane in self.lanes.items() if len(lane)}
+        self.bounds = await self._rules.look(tx, waiting)
         self.places = [
             Place(
                 id=row["id"],
@@ -151,6 +157,11 @@ class Snapshot:
             )
             for row in await clusters.places(tx)
         ]
+
+    @property
+    def rules(self) -> int:
+        """The version of the rules that `bounds` was made of."""
+        return self._rules.version
 
     def wake_later(self, now: float) -> float | None:
         """Queue what has paused long enough; return when the next one is due."""

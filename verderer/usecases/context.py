@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
+from verderer.usecases.governance.known_rules import KnownRules
 from verderer.usecases.known_actors import KnownActors
 from verderer.usecases.pipelines import Pipelines
 
@@ -32,11 +33,14 @@ class Context:
     """Documents parsed by this process."""
     known: KnownActors = field(default_factory=KnownActors)
     """Who was authenticated a moment ago."""
+    rules: KnownRules = field(default_factory=KnownRules)
+    """What projects may use."""
 
     def __post_init__(self) -> None:
         if len(self.key) < 32:
             raise ValueError("the instance's key needs at least 32 bytes")
         self.wakeups.hook(self.known.heard)
+        self.wakeups.hook(self.rules.heard)
 
     def secret(self) -> bytes:
         """256 random bits."""

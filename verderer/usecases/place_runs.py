@@ -57,7 +57,8 @@ class Placer:
             wake_at = self.snapshot.wake_later(now)
             if len(self.snapshot) or self._told:
                 await self.snapshot.look_around(tx)
-        plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST)
+        bounds = self.snapshot.bounds
+        plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST, bounds=bounds)
         try:
             placed = await self._write(plan) if plan.assignments else 0
         except Conflict as e:
@@ -71,9 +72,12 @@ class Placer:
     async def _write(self, plan: Plan) -> int:
         lanes = self.snapshot.lanes
         asks = {key: lanes[key].shape.total for key in {a.lane for a in plan.assignments}}
-        proposals = [orders.Proposal(a.step, a.cluster, asks[a.lane]) for a in plan.assignments]
+        proposals = [
+            orders.Proposal(a.step, a.cluster, a.lane[2], asks[a.lane]) for a in plan.assignments
+        ]
+        rules = self.snapshot.rules
         async with self._ctx.db.transaction() as tx:
-            applied = await orders.apply(tx, proposals, lease=LEASE, epoch=self._epoch)
+            applied = await orders.apply(tx, proposals, lease=LEASE, epoch=self._epoch, rules=rules)
             begun = await runs.begin(tx, sorted({o.run for o in applied.ordered}))
             details = {p.id: {"cluster": p.name} for p in self.snapshot.places}
             await audit.add(tx, _ACTOR, [_entry(o, details[o.cluster]) for o in applied.ordered])

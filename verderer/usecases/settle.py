@@ -110,6 +110,7 @@ async def _queue(
             run=row["run_id"],
             project=locked[row["run_id"]].project,
             shape=row["shape_id"],
+            group=locked[row["run_id"]].group,
             wait_s=(waits or {}).get(row["id"], 0),
         )
         for row in rows

@@ -39,6 +39,8 @@ class Submission:
     parameters: Mapping[str, str] = field(default_factory=dict)
     project: str | None = None
     """None: the document names it, or the sender has just one."""
+    resource_group: str = ""
+    """Empty: the document names it, or the rules choose."""
     idempotency_key: str | None = None
     """The same key in the same project gives the run that was made the first time."""
     cloned_from: int = 0
@@ -66,6 +68,8 @@ class _Recipe:
 
     project: int
     project_name: str
+    group: int
+    """The resource group's id."""
     body: bytes
     sha256: bytes
     pipeline: Pipeline
@@ -84,7 +88,7 @@ class _Ready:
     run: runs.NewRun
 
 
-_Recipes = dict[tuple[bytes, str | None, tuple[tuple[str, str], ...]], _Recipe]
+_Recipes = dict[tuple[bytes, str | None, str, tuple[tuple[str, str], ...]], _Recipe]
 
 
 class Submitter:
@@ -103,7 +107,8 @@ class Submitter:
 
         Raises:
             Invalid: the document or a parameter is malformed; nothing was stored.
-            NotFound, NotAllowed: the actor may not submit to that project.
+            NotFound, NotAllowed: the actor may not submit to that project, or the project's rules
+                have no resource group for it.
             Conflict: the idempotency key was used for something else.
             Fault: PostgreSQL did not answer; with an idempotency key it is safe to send again.
         """
@@ -136,7 +141,7 @@ class Submitter:
 
     async def _prepare(self, actor: Actor, submission: Submission, recipes: _Recipes) -> _Ready:
         given = tuple(submission.parameters.items())
-        kind = (submission.document, submission.project, given)
+        kind = (submission.document, submission.project, submission.resource_group, given)
         if (recipe := recipes.get(kind)) is None:
             recipe = recipes[kind] = await self._recipe(actor, submission)
         return self._ready(actor, submission, recipe)
@@ -146,11 +151,13 @@ class Submitter:
         name = await self._project_name(actor, submission.project, pipeline)
         project = await self._project_id(name)
         access.require(actor, Action.RUN_SUBMIT, project=project)
+        group = await self._group(project, submission.resource_group, pipeline)
         expansion = self._ctx.pipelines.expand(sha256, pipeline, submission.parameters)
         opening = open_run(pipeline, expansion.instances, expansion.edges, expansion.parameters)
         return _Recipe(
             project=project,
             project_name=name,
+            group=group,
             body=submission.document,
             sha256=sha256,
             pipeline=pipeline,
@@ -183,6 +190,7 @@ class Submitter:
             user=actor.id if actor.kind is ActorKind.USER else 0,
             idempotency_key=key,
             cloned_from=submission.cloned_from,
+            group=recipe.group,
         )
         return _Ready(actor, recipe, run)
 
@@ -203,6 +211,23 @@ class Submitter:
             problems=[Problem(message="is missing", field="metadata.project")],
             hint="Add metadata.project, or choose one with --project.",
         )
+
+    async def _group(self, project: int, asked: str, pipeline: Pipeline) -> int:
+        if asked and pipeline.resource_group and asked != pipeline.resource_group:
+            where = "metadata.resourceGroup"
+            raise Invalid(
+                f"the document asks for resource group {pipeline.resource_group}, not {asked}",
+                problems=[Problem(message=f"is {pipeline.resource_group}", field=where)],
+                hint=f"Name the same one, or leave {where} out.",
+            )
+        grant = await self._ctx.rules.route(
+            self._ctx.db,
+            project,
+            labels=dict(pipeline.labels),
+            asked=asked or pipeline.resource_group,
+            at=self._ctx.clock().timestamp(),
+        )
+        return grant.group
 
     async def _project_id(self, name: str) -> int:
         if (found := self._projects.get(name)) is not None:
@@ -288,7 +313,7 @@ class Submitter:
         now = self._ctx.clock()
         rows: list[tuple[object, ...]] = []
         edges: list[tuple[int, int]] = []
-        waiting: list[tuple[int, int, int, int]] = []
+        waiting: list[tuple[int, int, int, int, int]] = []
         shapes_of = {
             id(pipeline): [
                 shapes[documents.shape_digest(s.requests, s.nodes)] for s in pipeline.steps
@@ -302,7 +327,7 @@ class Submitter:
             rows += _step_rows(ready, ids, shape_of, now)
             edges += [(ids[a], ids[b]) for a, b in recipe.expansion.edges]
             waiting += [
-                (ids[i], ready.run.id, ready.run.project, shape_of[inst.template])
+                (ids[i], ready.run.id, ready.run.project, shape_of[inst.template], ready.run.group)
                 for i, inst in enumerate(recipe.expansion.instances)
                 if recipe.opening[i].state is StepState.READY
             ]

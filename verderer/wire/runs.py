@@ -41,6 +41,8 @@ class NewRun(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_
     pipeline: Text
     parameters: dict[str, Value] = {}
     project: str | None = None
+    resource_group: str = ""
+    """One of those that the project may use; empty: its default."""
 
 
 class BatchRun(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -49,6 +51,7 @@ class BatchRun(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     pipeline: str = ""
     parameters: dict[str, Value] = {}
     project: str | None = None
+    resource_group: str = ""
     idempotency_key: Key | None = None
 
 
@@ -58,6 +61,7 @@ class NewBatch(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     runs: Annotated[list[BatchRun], Meta(min_length=1, max_length=MAX_BATCH)]
     pipeline: str = ""
     project: str | None = None
+    resource_group: str = ""
 
 
 class SubmittedRun(msgspec.Struct, frozen=True, kw_only=True):

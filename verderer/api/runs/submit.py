@@ -99,6 +99,7 @@ def _submission(data: wire.NewRun, key: str | None) -> Submission:
         document=data.pipeline.encode(),
         parameters=values_of(data.parameters),
         project=data.project,
+        resource_group=data.resource_group,
         idempotency_key=key,
     )
 
@@ -182,6 +183,7 @@ def _submissions(data: wire.NewBatch, key: str | None) -> list[Submission]:
             document=bodies[run.pipeline or data.pipeline],
             parameters=values_of(run.parameters) if run.parameters else {},
             project=run.project or data.project,
+            resource_group=run.resource_group or data.resource_group,
             idempotency_key=run.idempotency_key or (f"{key}/{i}" if key else None),
         )
         for i, run in enumerate(data.runs)

@@ -32,6 +32,7 @@ def build_pipeline(raw: Raw) -> Pipeline:
     return Pipeline(
         name=metadata.get("name", ""),
         project=metadata.get("project", ""),
+        resource_group=metadata.get("resourceGroup", ""),
         labels=tuple(metadata.get("labels", {}).items()),
         description=metadata.get("description", ""),
         parameters=tuple(

@@ -101,6 +101,12 @@ METADATA: Final = Record(
             also=("namespace",),
         ),
         Field(
+            "resourceGroup",
+            NAME,
+            "One of the resource groups that the project may use; without it its default.",
+            also=("queue", "cluster", "resource_group"),
+        ),
+        Field(
             "labels",
             MapOf(
                 Text(

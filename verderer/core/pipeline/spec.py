@@ -128,6 +128,8 @@ class Pipeline:
     name: str
     project: str = ""
     """Empty: the document leaves it to whoever submits it."""
+    resource_group: str = ""
+    """Empty: the rules of its project choose."""
     labels: tuple[tuple[str, str], ...] = ()
     description: str = ""
     parameters: tuple[Parameter, ...] = ()

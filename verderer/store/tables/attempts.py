@@ -20,7 +20,7 @@ _LOCK = """
           JOIN steps AS s ON s.run_id = u.run_id AND s.idx = u.idx
           JOIN runs AS r ON r.id = s.run_id)
     SELECT n.id, n.run_id, n.idx, n.template, n.matrix, n.shape_id, n.failures,
-           n.number, a.state::text, n.project_id
+           n.number, a.state::text, n.project_id, a.resource_group_id
       FROM named AS n JOIN attempts AS a ON a.step_id = n.id AND a.number = n.number
      WHERE a.cluster_id = $1
      ORDER BY n.id
@@ -110,6 +110,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     template: int
     matrix: Mapping[str, str]
     shape: int
+    group: int | None
+    """The resource group that it is charged to; None: it is from before there were any."""
     failures: int
     state: AttemptState
 
@@ -127,6 +129,7 @@ async def lock(tx: Tx, cluster: int, keys: Sequence[AttemptKey]) -> dict[Attempt
             template=row["template"],
             matrix=row["matrix"] or {},
             shape=row["shape_id"],
+            group=row["resource_group_id"],
             failures=row["failures"],
             state=AttemptState(row["state"]),
         )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from verderer.core.errors import Conflict
 from verderer.core.model.resources import Resources
 from verderer.store.database import Tx, columns
+from verderer.store.tables.governed import ledger
 
 # In one trip: that the lease is still ours, and nobody can take it over and act before we commit;
 # the clusters' new revisions; and what is free there, which `take_room` makes certain.
@@ -37,14 +38,15 @@ _TAKE = """
     taken AS (
         DELETE FROM queue AS q USING wanted AS w
          WHERE q.step_id = w.step_id
-     RETURNING q.step_id, q.run_id, q.project_id, w.cluster_id)
+     RETURNING q.step_id, q.run_id, q.project_id, q.resource_group_id, w.cluster_id)
     UPDATE steps AS s
        SET state = 'active', attempts = s.attempts + 1
       FROM taken AS t
      WHERE s.id = t.step_id AND CASE WHEN s.state = 'ready' THEN true END
- RETURNING s.id, s.run_id, s.idx, s.attempts, t.project_id, t.cluster_id
+ RETURNING s.id, s.run_id, s.idx, s.attempts, t.project_id, t.cluster_id,
+           t.resource_group_id
 """
-_ADDED = ("step_id", "number", "cluster_id", "state", "revision")
+_ADDED = ("step_id", "number", "cluster_id", "state", "revision", "resource_group_id")
 # Everybody takes these rows in one order. A row that has no room for it is left as it is.
 _RESERVE = """
     WITH held AS MATERIALIZED (
@@ -64,6 +66,7 @@ class Proposal(NamedTuple):
 
     step: int
     cluster: int
+    group: int
     asks: Resources
 
 
@@ -76,6 +79,7 @@ class Ordered(NamedTuple):
     number: int
     project: int
     cluster: int
+    group: int
 
 
 @dataclass(slots=True)
@@ -87,22 +91,30 @@ class Applied:
     """Step ids that no longer fit; they stay in the queue."""
     asks: dict[tuple[int, str], int] = field(default_factory=dict)
     """What `ordered` asks for, by cluster and resource."""
+    booked: dict[ledger.Entry, int] = field(default_factory=dict)
+    """The same, by who uses it."""
 
 
-async def apply(tx: Tx, plan: Sequence[Proposal], *, lease: str, epoch: int) -> Applied:
+async def apply(tx: Tx, plan: Sequence[Proposal], *, lease: str, epoch: int, rules: int) -> Applied:
     """Write attempts for the part of `plan` that holds against the rows of now.
 
     Steps that left the queue meanwhile, or are being cancelled at this moment, are passed over.
-    Nothing is ordered beyond what a cluster can give; `take_room` makes that certain.
+    Nothing is ordered beyond what a cluster can give or a quota allows; `take_room` makes that
+    certain. `rules` is the version of those that the plan was made under.
 
     Raises:
         Conflict: `lease_lost`: the lease is no longer ours under this epoch; nothing was written.
+            `no_room`: the rules have changed since; nothing was written either.
     """
+    groups = await ledger.open_groups(tx, sorted({p.group for p in plan}))
+    if groups.version != rules:
+        raise Conflict("the rules have changed a moment ago", code="no_room")
     opened = await tx.fetch(_OPEN, lease, epoch, sorted({p.cluster for p in plan}))
     if not opened:
         raise Conflict("another scheduler leads now", code="lease_lost")
     revisions = {row["id"]: row["revision"] for row in opened}
     free = {(row["id"], row["resource"]): row["free"] for row in opened}
+    free |= {_account(group, name): left for (group, name), left in groups.free.items()}
     fitting, no_room = _trim(free, [p for p in plan if p.cluster in revisions])
     applied = Applied(no_room=no_room | {p.step for p in plan if p.cluster not in revisions})
     if not fitting:
@@ -110,9 +122,13 @@ async def apply(tx: Tx, plan: Sequence[Proposal], *, lease: str, epoch: int) -> 
     asks = {p.step: p.asks for p in fitting}
     rows = await tx.fetch(_TAKE, *columns([(p.step, p.cluster) for p in fitting], 2))
     applied.ordered = [Ordered(*row) for row in rows]
-    new = [(o.step, o.number, o.cluster, "assigned", revisions[o.cluster]) for o in applied.ordered]
+    new = [
+        (o.step, o.number, o.cluster, "assigned", revisions[o.cluster], o.group)
+        for o in applied.ordered
+    ]
     await tx.copy_records_to_table("attempts", records=new, columns=_ADDED)
     applied.asks = _totals((o.cluster, asks[o.step]) for o in applied.ordered)
+    applied.booked = _booked((o.group, o.project, asks[o.step]) for o in applied.ordered)
     return applied
 
 
@@ -122,10 +138,12 @@ async def take_room(tx: Tx, applied: Applied) -> None:
     Whoever gives room back waits for whoever holds these rows, so they are held for a moment only.
 
     Raises:
-        Conflict: `no_room`: a cluster has shrunk since `apply` looked; give up the transaction.
+        Conflict: `no_room`: a cluster or a quota has shrunk since `apply` looked; give up the
+            transaction.
     """
     if await _add_totals(tx, applied.asks) < sum(1 for n in applied.asks.values() if n):
         raise Conflict("a cluster gives less than a moment ago", code="no_room")
+    await ledger.take(tx, applied.booked)
 
 
 def _trim(
@@ -135,6 +153,8 @@ def _trim(
     no_room: set[int] = set()
     for p in plan:
         keys = [((p.cluster, resource), amount) for resource, amount in p.asks.items()]
+        bounded = [(_account(p.group, resource), amount) for resource, amount in p.asks.items()]
+        keys += [(key, amount) for key, amount in bounded if key in free]
         for key, amount in keys:
             if free.get(key, 0) < amount:
                 no_room.add(p.step)
@@ -146,10 +166,33 @@ def _trim(
     return fitting, no_room
 
 
-async def give_room(tx: Tx, cluster: int, amounts: Iterable[Resources]) -> None:
+class Return(NamedTuple):
+    """What an attempt that is over had reserved."""
+
+    group: int | None
+    """None: it was ordered before there were groups."""
+    project: int
+    amounts: Resources
+
+
+async def give_room(tx: Tx, cluster: int, returns: Sequence[Return]) -> None:
     """Give back what was reserved on a cluster: the last thing before the commit."""
-    totals = _totals((cluster, each) for each in amounts)
+    totals = _totals((cluster, each.amounts) for each in returns)
     await _add_totals(tx, {key: -n for key, n in totals.items()})
+    await ledger.give(tx, _booked((r.group, r.project, r.amounts) for r in returns if r.group))
+
+
+def _account(group: int, resource: str) -> tuple[int, str]:
+    """Beside the numbers of clusters, which are above zero."""
+    return -group, resource
+
+
+def _booked(uses: Iterable[tuple[int, int, Resources]]) -> dict[ledger.Entry, int]:
+    totals: defaultdict[ledger.Entry, int] = defaultdict(int)
+    for (group, project, amounts), times in Counter(uses).items():
+        for resource, amount in amounts.items():
+            totals[ledger.Entry(group, project, resource)] += times * amount
+    return totals
 
 
 def _totals(changes: Iterable[tuple[int, Resources]]) -> dict[tuple[int, str], int]:

@@ -11,18 +11,20 @@ import msgspec
 from verderer.store.database import Tx, columns
 
 _ADD = """
-    INSERT INTO queue (step_id, run_id, project_id, shape_id, not_before, ready_at)
-    SELECT step_id, run_id, project_id, shape_id,
+    INSERT INTO queue
+        (step_id, run_id, project_id, shape_id, resource_group_id, not_before, ready_at)
+    SELECT step_id, run_id, project_id, shape_id, resource_group_id,
            CASE WHEN wait > interval '0' THEN now() + wait END, now()
-      FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::interval[])
-        AS u (step_id, run_id, project_id, shape_id, wait)
+      FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::int[],
+                  $6::interval[])
+        AS u (step_id, run_id, project_id, shape_id, resource_group_id, wait)
         ON CONFLICT DO NOTHING
 """
-_COPIED = ("step_id", "run_id", "project_id", "shape_id")
+_COPIED = ("step_id", "run_id", "project_id", "shape_id", "resource_group_id")
 _DROP_RUN = "DELETE FROM queue WHERE run_id = $1"
 # Rows of one transaction come in the order in which it wrote them.
 _WHOLE = """
-    SELECT step_id, project_id, shape_id, priority,
+    SELECT step_id, project_id, shape_id, resource_group_id, priority,
            extract(epoch FROM not_before - now())::float8 AS due_in_s,
            extract(epoch FROM ready_at)::float8 AS ready_s,
            CASE WHEN q.xid >= $1 THEN q.xid::text::bigint END AS known_xid
@@ -33,7 +35,7 @@ _NEWS = """
     SELECT q.*, h.horizon
       FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon) AS h
       LEFT JOIN LATERAL (
-            SELECT step_id, project_id, shape_id, priority,
+            SELECT step_id, project_id, shape_id, resource_group_id, priority,
                    extract(epoch FROM not_before - now())::float8 AS due_in_s,
                    extract(epoch FROM ready_at)::float8 AS ready_s,
                    xid::text::bigint AS known_xid
@@ -51,18 +53,22 @@ class Waiting(msgspec.Struct, frozen=True):
     run: int
     project: int
     shape: int
+    group: int
+    """The resource group's id."""
     wait_s: int = 0
 
 
 async def add(tx: Tx, waiting: Sequence[Waiting]) -> None:
     """Put steps into the queue, some not before a while has passed."""
-    rows = [(w.step, w.run, w.project, w.shape, timedelta(seconds=w.wait_s)) for w in waiting]
+    rows = [
+        (w.step, w.run, w.project, w.shape, w.group, timedelta(seconds=w.wait_s)) for w in waiting
+    ]
     if rows:
-        await tx.execute(_ADD, *columns(rows, 5))
+        await tx.execute(_ADD, *columns(rows, 6))
 
 
-async def add_new(tx: Tx, rows: Sequence[tuple[int, int, int, int]]) -> None:
-    """Put steps that were never queued before: step, run, project, shape."""
+async def add_new(tx: Tx, rows: Sequence[tuple[int, int, int, int, int]]) -> None:
+    """Put steps that were never queued before: step, run, project, shape, resource group."""
     if rows:
         await tx.copy_records_to_table("queue", records=rows, columns=_COPIED)
 
@@ -83,6 +89,7 @@ class Entry(NamedTuple):
     step: int
     project: int
     shape: int
+    group: int
     priority: int
     due_in_s: float | None
     """Seconds, by the database's clock, until it may be placed; None: at once."""

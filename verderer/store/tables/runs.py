@@ -10,20 +10,22 @@ from typing import Any
 import msgspec
 
 from verderer.core.errors import NotFound
+from verderer.core.governance.model import EVERYTHING
 from verderer.core.model.run import RunState
 from verderer.store.database import Row, Tx, columns
 
 _ADD_RUNS = """
     INSERT INTO runs (id, project_id, name, labels, document, parameters, state, steps, open,
-                      actor, user_id, idempotency_key, cloned_from, ended_at)
+                      actor, user_id, idempotency_key, cloned_from, resource_group_id, ended_at)
     SELECT id, project_id, name, labels, document, parameters,
            CASE WHEN open = 0 THEN 'succeeded' ELSE 'queued' END::run_state, steps, open,
            actor, nullif(user_id, 0), idempotency_key, nullif(cloned_from, 0),
-           CASE WHEN open = 0 THEN now() END
+           resource_group_id, CASE WHEN open = 0 THEN now() END
       FROM unnest($1::bigint[], $2::int[], $3::text[], $4::jsonb[], $5::bytea[], $6::jsonb[],
-                  $7::int[], $8::int[], $9::text[], $10::int[], $11::text[], $12::bigint[])
+                  $7::int[], $8::int[], $9::text[], $10::int[], $11::text[], $12::bigint[],
+                  $13::int[])
         AS u (id, project_id, name, labels, document, parameters, steps, open, actor, user_id,
-              idempotency_key, cloned_from)
+              idempotency_key, cloned_from, resource_group_id)
         ON CONFLICT DO NOTHING
  RETURNING id
 """
@@ -57,7 +59,8 @@ _COUNT = """
         ON CONFLICT (project_id, state, shard) DO UPDATE SET n = c.n + excluded.n
 """
 _LOCK = """
-    SELECT id, project_id, name, state::text, document, parameters, steps, open, failed
+    SELECT id, project_id, name, state::text, document, parameters, steps, open, failed,
+           resource_group_id
       FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
 """
 # CASE keeps the planner from guessing, as in `steps.py`.
@@ -98,6 +101,8 @@ class NewRun:
     user: int = 0
     idempotency_key: str | None = None
     cloned_from: int = 0
+    group: int = EVERYTHING
+    """The resource group's id."""
 
 
 async def add_runs(tx: Tx, new: Sequence[NewRun]) -> set[int]:
@@ -116,10 +121,11 @@ async def add_runs(tx: Tx, new: Sequence[NewRun]) -> set[int]:
             r.user,
             r.idempotency_key,
             r.cloned_from,
+            r.group,
         )
         for r in new
     ]
-    return {row["id"] for row in await tx.fetch(_ADD_RUNS, *columns(rows, 12))}
+    return {row["id"] for row in await tx.fetch(_ADD_RUNS, *columns(rows, 13))}
 
 
 async def by_idempotency_key(tx: Tx, keys: Sequence[tuple[int, str]]) -> dict[Any, Row]:
@@ -163,6 +169,8 @@ class LockedRun(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     open: int
     failed: int
+    group: int
+    """The resource group's id."""
 
 
 async def lock(tx: Tx, ids: Sequence[int]) -> dict[int, LockedRun]:
@@ -178,6 +186,7 @@ async def lock(tx: Tx, ids: Sequence[int]) -> dict[int, LockedRun]:
             steps=row["steps"],
             open=row["open"],
             failed=row["failed"],
+            group=row["resource_group_id"],
         )
         for row in await tx.fetch(_LOCK, ids)
     }

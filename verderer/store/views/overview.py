@@ -26,13 +26,14 @@ _WAITING = """
                          WHERE project_id = p AND state = s ORDER BY id DESC LIMIT 500) AS r
          ORDER BY r.id DESC LIMIT 500),
     ready AS (
-        SELECT q.project_id, q.shape_id, q.ready_at
+        SELECT q.project_id, q.shape_id, q.resource_group_id, q.ready_at
           FROM live JOIN queue AS q ON q.run_id = live.id LIMIT $2)
     SELECT q.project_id, q.shape_id, count(*)::int AS steps, min(q.ready_at) AS oldest,
            h.requests, h.nodes, o.reasons
       FROM ready AS q
       JOIN shapes AS h ON h.id = q.shape_id
-      LEFT JOIN holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
+      LEFT JOIN lane_holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
+                               AND o.resource_group_id = q.resource_group_id
      GROUP BY q.project_id, q.shape_id, h.requests, h.nodes, o.reasons
      ORDER BY steps DESC LIMIT 20
 """

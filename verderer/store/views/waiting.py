@@ -17,7 +17,8 @@ _WAITING = """
       JOIN runs AS r ON r.id = q.run_id
       JOIN steps AS s ON s.id = q.step_id
       JOIN shapes AS h ON h.id = q.shape_id
-      LEFT JOIN holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
+      LEFT JOIN lane_holds AS o ON o.project_id = q.project_id AND o.shape_id = q.shape_id
+                               AND o.resource_group_id = q.resource_group_id
      WHERE q.run_id = $1 AND ($2 OR r.project_id = ANY($3::int[]))
        AND ($4::int IS NULL OR s.idx = $4)
      ORDER BY s.idx LIMIT $5

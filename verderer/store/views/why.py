@@ -29,8 +29,9 @@ _STUCK = """
       JOIN runs AS r ON r.id = s.run_id
       JOIN shapes AS h ON h.id = s.shape_id
       LEFT JOIN queue AS q ON q.step_id = s.id
-      LEFT JOIN holds AS o ON o.project_id = r.project_id AND o.shape_id = s.shape_id
-                          AND s.state = 'ready'
+      LEFT JOIN lane_holds AS o ON o.project_id = r.project_id AND o.shape_id = s.shape_id
+                               AND o.resource_group_id = r.resource_group_id
+                               AND s.state = 'ready'
       LEFT JOIN attempts AS a ON a.step_id = s.id AND a.number = s.attempts
                              AND s.state = 'active'
       LEFT JOIN attempt_waits AS w ON w.step_id = a.step_id AND w.number = a.number

@@ -76,7 +76,7 @@ async def receive_facts(
             ends = await _end(ctx, tx, work, locked)
         await audit.add(tx, actor, work.entries + ends.entries)
         # Placement waits for these rows, so they come last.
-        await _give_back(ctx, tx, actor.id, [work.held[key].shape for key in work.ended])
+        await _give_back(ctx, tx, actor.id, [work.held[key] for key in work.ended])
     topics = {f"run:{key.run}" for key in (*work.moved, *work.ended)}
     topics |= {f"project:{project}" for project in ends.projects}
     if work.ended:
@@ -172,6 +172,7 @@ def _begun(changes: Iterable[attempts.Change]) -> list[tuple[int, datetime]]:
     return [(c.step, c.started_at) for c in changes if c.started_at is not None]
 
 
-async def _give_back(ctx: Context, tx: Tx, cluster: int, shapes: Sequence[int]) -> None:
-    total_of = await ctx.pipelines.totals(tx, set(shapes))
-    await orders.give_room(tx, cluster, [total_of[shape] for shape in shapes])
+async def _give_back(ctx: Context, tx: Tx, cluster: int, over: Sequence[attempts.Held]) -> None:
+    total_of = await ctx.pipelines.totals(tx, {held.shape for held in over})
+    returns = [orders.Return(h.group, h.project, total_of[h.shape]) for h in over]
+    await orders.give_room(tx, cluster, returns)

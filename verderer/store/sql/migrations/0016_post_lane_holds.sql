@@ -1,0 +1,2 @@
+-- `lane_holds` has taken its place.
+DROP TABLE holds;

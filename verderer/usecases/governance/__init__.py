@@ -1,0 +1,1 @@
+"""What people do about resource groups: define them, grant them, ask for them, decide."""
