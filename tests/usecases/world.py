@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from verderer.core.credentials import hash_token
 from verderer.core.model.actor import Actor, ActorKind
@@ -144,6 +145,16 @@ class World:
     async def run_state(self, run: int) -> str:
         async with self.ctx.db.reading() as tx:
             return str(await tx.fetchval("SELECT state::text FROM runs WHERE id = $1", run))
+
+    async def reasons(self, run: int) -> list[dict[str, Any]]:
+        """Why the run's only step waits, as placement wrote it."""
+        async with self.ctx.db.reading() as tx:
+            found = await tx.fetchval(
+                "SELECT reasons FROM lane_holds JOIN queue USING"
+                " (project_id, shape_id, resource_group_id) WHERE run_id = $1",
+                run,
+            )
+        return list(found)
 
     async def reserved(self) -> dict[str, int]:
         async with self.ctx.db.reading() as tx:

@@ -27,6 +27,11 @@ class Action(StrEnum):
     RUN_RETRY = "run.retry"
     CLUSTER_READ = "cluster.read"
     CLUSTER_MANAGE = "cluster.manage"
+    GROUP_READ = "resource_group.read"
+    GROUP_MANAGE = "resource_group.manage"
+    APPROVAL_READ = "approval.read"
+    APPROVAL_ASK = "approval.ask"
+    APPROVAL_DECIDE = "approval.decide"
     TRACKING_READ = "tracking.read"
     TRACKING_WRITE = "tracking.write"
     PLATFORM_INSPECT = "platform.inspect"
@@ -59,6 +64,11 @@ RULES: Mapping[Action, Needs] = MappingProxyType(
         Action.RUN_RETRY: Needs.MEMBER,
         Action.CLUSTER_READ: Needs.ANYONE,
         Action.CLUSTER_MANAGE: Needs.PLATFORM_ADMIN,
+        Action.GROUP_READ: Needs.ANYONE,
+        Action.GROUP_MANAGE: Needs.PLATFORM_ADMIN,
+        Action.APPROVAL_READ: Needs.ANYONE,
+        Action.APPROVAL_ASK: Needs.MEMBER,
+        Action.APPROVAL_DECIDE: Needs.PLATFORM_ADMIN,
         Action.TRACKING_READ: Needs.MEMBER,
         Action.TRACKING_WRITE: Needs.MEMBER,
         Action.PLATFORM_INSPECT: Needs.PLATFORM_ADMIN,
@@ -73,6 +83,8 @@ READS = frozenset(
         Action.PROJECT_READ,
         Action.RUN_READ,
         Action.CLUSTER_READ,
+        Action.GROUP_READ,
+        Action.APPROVAL_READ,
         Action.TRACKING_READ,
         Action.PLATFORM_INSPECT,
     }

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
-from verderer.usecases.governance.known_rules import KnownRules
+from verderer.usecases.known_rules import KnownRules
 from verderer.usecases.known_actors import KnownActors
 from verderer.usecases.pipelines import Pipelines
 

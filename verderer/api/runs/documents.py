@@ -42,6 +42,7 @@ def _run(row: RunRow) -> dict[str, Any]:
         "id": run_id_text(row.id),
         "name": row.name,
         "project": row.project,
+        "resource_group": row.resource_group,
         "state": row.state.value,
         "labels": dict(row.labels),
         "steps": row.steps,

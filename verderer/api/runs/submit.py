@@ -155,6 +155,7 @@ async def clone(
         document=found.document.encode(),
         parameters={**found.parameters, **changed},
         project=found.project,
+        resource_group=found.resource_group,
         idempotency_key=idempotency_key,
         cloned_from=found.id,
     )

@@ -55,8 +55,9 @@ _BY_NAME = """
 _MATCHING = """
     SELECT r.id, r.project_id, p.name AS project, r.name, r.labels, r.state::text AS state,
            r.steps, r.open, r.failed, r.actor, r.cloned_from, r.created_at, r.started_at,
-           r.ended_at
+           r.ended_at, g.name AS resource_group
       FROM runs AS r JOIN projects AS p ON p.id = r.project_id
+      JOIN resource_groups AS g ON g.id = r.resource_group_id
      WHERE r.id = ANY($1::bigint[])
        AND ($2::text[] IS NULL OR r.state::text = ANY($2))
        AND ($3::text IS NULL OR r.name = $3)
@@ -75,9 +76,11 @@ _MATCHING = """
 _GET = """
     SELECT r.id, r.project_id, p.name AS project, r.name, r.labels, r.state::text AS state,
            r.steps, r.open, r.failed, r.actor, r.cloned_from, r.created_at, r.started_at,
-           r.ended_at, r.parameters, r.idempotency_key, d.body AS document
+           r.ended_at, r.parameters, r.idempotency_key, d.body AS document,
+           g.name AS resource_group
       FROM runs AS r
       JOIN projects AS p ON p.id = r.project_id
+      JOIN resource_groups AS g ON g.id = r.resource_group_id
       JOIN documents AS d ON d.sha256 = r.document
      WHERE r.id = $1 AND ($2 OR r.project_id = ANY($3::int[]))
 """
@@ -136,6 +139,7 @@ class RunRow:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    resource_group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,12 @@ _SET = """
        SET quota = greatest(excluded.quota, l.reserved),
            target = CASE WHEN excluded.quota < l.reserved THEN excluded.quota END
 """
+_RAISE = """
+    UPDATE ledger AS l SET quota = u.quota, target = NULL
+      FROM unnest($2::text[], $3::bigint[]) AS u (resource, quota)
+     WHERE l.resource_group_id = $1 AND l.project_id = 0 AND l.resource = u.resource
+       AND coalesce(l.target, l.quota) < u.quota AND l.reserved <= u.quota
+"""
 _UNSET = """
     UPDATE ledger SET quota = NULL, target = NULL
      WHERE resource_group_id = $1 AND project_id = 0 AND quota IS NOT NULL
@@ -126,6 +132,12 @@ async def set_quotas(tx: Tx, group: int, quotas: Mapping[str, int]) -> None:
     names = sorted(quotas)
     await tx.execute(_UNSET, group, names)
     await tx.execute(_SET, group, names, [quotas[name] for name in names])
+
+
+async def raise_quotas(tx: Tx, group: int, quotas: Mapping[str, int]) -> None:
+    """Raise those of a group's quotas that are below what is named; the others stay."""
+    names = sorted(quotas)
+    await tx.execute(_RAISE, group, names, [quotas[name] for name in names])
 
 
 async def of_groups(tx: Tx, groups: Sequence[int]) -> list[Row]:
