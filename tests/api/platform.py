@@ -13,7 +13,7 @@ from tests.rig.people import Cast, Person
 from tests.usecases.world import World
 from verderer.api.agents.object_routes import objects_route
 from verderer.api.app import build_app
-from verderer.api.workloads import workload_handlers
+from verderer.api.workloads import governance_handlers, workload_handlers
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
 from verderer.core.model.places import log_prefix
 from verderer.objects.grants import LocalGrants
@@ -53,7 +53,7 @@ def build(ctx: Context, objects: ObjectStore, submitter: Any) -> Litestar:
         context=ctx,
         objects=objects,
         grants=grants,
-        extra_handlers=[*workload_handlers(), objects_route],
+        extra_handlers=[*workload_handlers(), *governance_handlers(), objects_route],
     )
     app.state.submitter = submitter
     return app

@@ -55,6 +55,21 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         "not_allowed": Explained(
             403, "Not allowed", "The caller is known and may not do this; somebody else may."
         ),
+        "no_resource_group": Explained(
+            403,
+            "No resource group",
+            "The project's group may use no resource group, or has no default and none is named.",
+        ),
+        "not_granted": Explained(
+            403,
+            "Not granted",
+            "The project may not use the resource group that was asked for; request access to it.",
+        ),
+        "label_policy": Explained(
+            403,
+            "The labels do not fit",
+            "The resource group takes runs with certain labels only; the detail names them.",
+        ),
         "must_change_password": Explained(
             403,
             "Choose a password first",
@@ -86,6 +101,22 @@ CODES: Mapping[str, Explained] = MappingProxyType(
         ),
         "method_not_allowed": Explained(
             405, "Method not allowed", "The address exists and does not take this method."
+        ),
+        "changed_meanwhile": Explained(
+            409,
+            "Changed meanwhile",
+            "Somebody else changed it since it was read: read it again and repeat the change.",
+        ),
+        "group_busy": Explained(
+            409,
+            "The resource group is in use",
+            "Runs of it are not over: cancel them, or wait.",
+        ),
+        "group_not_empty": Explained(
+            409, "The project group has projects", "Move its projects to another group first."
+        ),
+        "decided_already": Explained(
+            409, "Decided already", "Somebody approved, denied or withdrew the request before."
         ),
         "conflict": Explained(
             409,

@@ -31,6 +31,7 @@ class NewProject(msgspec.Struct, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(max_length=63)]
     title: Annotated[str, Meta(max_length=200)] = ""
+    group: Annotated[str, Meta(max_length=63, description="Its project group.")] = "default"
 
 
 class ProjectOut(msgspec.Struct, frozen=True):
@@ -38,6 +39,7 @@ class ProjectOut(msgspec.Struct, frozen=True):
 
     name: str
     title: str
+    group: str
     created_at: datetime
 
 
@@ -69,7 +71,9 @@ async def projects(
 @post("/projects", opt={"action": Action.PROJECT_CREATE}, tags=["projects"])
 async def make(context: ContextArg, actor: ActorArg, data: JSONBody[NewProject]) -> ProjectOut:
     """Make a project, whose first admin is the caller."""
-    return show_project(await create_project(context, actor, name=data.name, title=data.title))
+    return show_project(
+        await create_project(context, actor, name=data.name, title=data.title, group=data.group)
+    )
 
 
 @get("/projects/{name:str}", opt={"action": Action.PROJECT_READ}, tags=["projects"])
@@ -127,7 +131,7 @@ async def drop_member(
 
 def show_project(project: Project) -> ProjectOut:
     """What its members see of a project."""
-    return ProjectOut(project.name, project.title, project.created_at)
+    return ProjectOut(project.name, project.title, project.group, project.created_at)
 
 
 def _member(member: Member) -> MemberOut:

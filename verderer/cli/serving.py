@@ -18,7 +18,7 @@ from verderer.api.agents.routes import ROUTES as AGENT_ROUTES
 from verderer.api.app import build_app
 from verderer.api.metrics import metrics_page
 from verderer.api.mlflow.app import mlflow_handlers
-from verderer.api.workloads import workload_handlers
+from verderer.api.workloads import governance_handlers, workload_handlers
 from verderer.cli.assembly import check_store, objects_config, open_context, secret_key
 from verderer.cli.listening import listen
 from verderer.cli.workers import Workers
@@ -45,6 +45,7 @@ async def application(settings: Settings, context: Context) -> AsyncIterator[Lit
         objects_route,
         metrics_page,
         *workload_handlers(),
+        *governance_handlers(),
         *mlflow_handlers(),
         *web_handlers(context=context, submitter=submitter, objects=store, version=VERSION),
     ]

@@ -27,6 +27,8 @@ class Action(StrEnum):
     RUN_RETRY = "run.retry"
     CLUSTER_READ = "cluster.read"
     CLUSTER_MANAGE = "cluster.manage"
+    TEAM_READ = "project_group.read"
+    TEAM_MANAGE = "project_group.manage"
     GROUP_READ = "resource_group.read"
     GROUP_MANAGE = "resource_group.manage"
     APPROVAL_READ = "approval.read"
@@ -64,6 +66,8 @@ RULES: Mapping[Action, Needs] = MappingProxyType(
         Action.RUN_RETRY: Needs.MEMBER,
         Action.CLUSTER_READ: Needs.ANYONE,
         Action.CLUSTER_MANAGE: Needs.PLATFORM_ADMIN,
+        Action.TEAM_READ: Needs.ANYONE,
+        Action.TEAM_MANAGE: Needs.PLATFORM_ADMIN,
         Action.GROUP_READ: Needs.ANYONE,
         Action.GROUP_MANAGE: Needs.PLATFORM_ADMIN,
         Action.APPROVAL_READ: Needs.ANYONE,
@@ -83,6 +87,7 @@ READS = frozenset(
         Action.PROJECT_READ,
         Action.RUN_READ,
         Action.CLUSTER_READ,
+        Action.TEAM_READ,
         Action.GROUP_READ,
         Action.APPROVAL_READ,
         Action.TRACKING_READ,

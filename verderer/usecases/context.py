@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from verderer.store.database import Database
 from verderer.store.wakeups import Wakeups
-from verderer.usecases.known_rules import KnownRules
 from verderer.usecases.known_actors import KnownActors
+from verderer.usecases.known_rules import KnownRules
 from verderer.usecases.pipelines import Pipelines
 
 

@@ -151,7 +151,7 @@ class Submitter:
         name = await self._project_name(actor, submission.project, pipeline)
         project = await self._project_id(name)
         access.require(actor, Action.RUN_SUBMIT, project=project)
-        group = await self._group(project, submission.resource_group, pipeline)
+        group = await _group(self._ctx, project, submission.resource_group, pipeline)
         expansion = self._ctx.pipelines.expand(sha256, pipeline, submission.parameters)
         opening = open_run(pipeline, expansion.instances, expansion.edges, expansion.parameters)
         return _Recipe(
@@ -211,23 +211,6 @@ class Submitter:
             problems=[Problem(message="is missing", field="metadata.project")],
             hint="Add metadata.project, or choose one with --project.",
         )
-
-    async def _group(self, project: int, asked: str, pipeline: Pipeline) -> int:
-        if asked and pipeline.resource_group and asked != pipeline.resource_group:
-            where = "metadata.resourceGroup"
-            raise Invalid(
-                f"the document asks for resource group {pipeline.resource_group}, not {asked}",
-                problems=[Problem(message=f"is {pipeline.resource_group}", field=where)],
-                hint=f"Name the same one, or leave {where} out.",
-            )
-        grant = await self._ctx.rules.route(
-            self._ctx.db,
-            project,
-            labels=dict(pipeline.labels),
-            asked=asked or pipeline.resource_group,
-            at=self._ctx.clock().timestamp(),
-        )
-        return grant.group
 
     async def _project_id(self, name: str) -> int:
         if (found := self._projects.get(name)) is not None:
@@ -348,6 +331,25 @@ class Submitter:
         if rest := block[count:]:
             self._ids.append(rest)
         return block[:count]
+
+
+async def _group(ctx: Context, project: int, asked: str, pipeline: Pipeline) -> int:
+    """The id of the resource group that a run of the project goes to."""
+    if asked and pipeline.resource_group and asked != pipeline.resource_group:
+        where = "metadata.resourceGroup"
+        raise Invalid(
+            f"the document asks for resource group {pipeline.resource_group}, not {asked}",
+            problems=[Problem(message=f"is {pipeline.resource_group}", field=where)],
+            hint=f"Name the same one, or leave {where} out.",
+        )
+    grant = await ctx.rules.route(
+        ctx.db,
+        project,
+        labels=dict(pipeline.labels),
+        asked=asked or pipeline.resource_group,
+        at=ctx.clock().timestamp(),
+    )
+    return grant.group
 
 
 def _pipelines(new: Sequence[_Ready]) -> list[Pipeline]:

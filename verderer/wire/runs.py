@@ -97,7 +97,7 @@ class RunOut(msgspec.Struct, frozen=True, kw_only=True):
     id: RunId
     name: Annotated[str, Meta(examples=["train-digits"])]
     project: Annotated[str, Meta(examples=["demo"])]
-    resource_group: Annotated[str, Meta(examples=["everything"])]
+    resource_group: Annotated[str, Meta(examples=["everything"])] = ""
     state: Annotated[
         str,
         Meta(

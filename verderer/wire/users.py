@@ -47,6 +47,7 @@ class ProjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     created_at: datetime
+    group: str = ""
 
 
 class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):

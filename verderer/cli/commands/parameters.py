@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -20,11 +21,20 @@ def parameters_of(given: list[str] | None) -> dict[str, str]:
     Raises:
         Invalid: one is not KEY=VALUE.
     """
+    return pairs_of(given or (), "-p")
+
+
+def pairs_of(given: Iterable[str], option: str) -> dict[str, str]:
+    """The values by name that `option` was given; the last one of a name counts.
+
+    Raises:
+        Invalid: one is not KEY=VALUE.
+    """
     found = {}
-    for text in given or ():
+    for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            problem = Problem(field="-p", message=f"{text!r} is not KEY=VALUE")
-            raise Invalid("a parameter is given as KEY=VALUE", problems=[problem])
+            problem = Problem(field=option, message=f"{text!r} is not KEY=VALUE")
+            raise Invalid(f"{option} is given as KEY=VALUE", problems=[problem])
         found[name] = value
     return found

@@ -40,13 +40,14 @@ def projects(ctx: typer.Context, output: OutputOption = Format.TABLE) -> None:
     columns = [
         Column(title="PROJECT", shrinks=True),
         Column(title="TITLE", shrinks=True, rank=2),
+        Column(title="GROUP", shrinks=True, rank=1),
         Column(title="YOUR ROLE", rank=1),
         Column(title="AGE", right=True, rank=3),
     ]
     now = datetime.now(UTC)
     other = "platform admin" if me.platform_admin else ""
     rows = [
-        [one.name, one.title, me.roles.get(one.name, other), ago(one.created_at, now)]
+        [one.name, one.title, one.group, me.roles.get(one.name, other), ago(one.created_at, now)]
         for one in found
     ]
     print_table(columns, rows, empty="You are in no project yet. Ask an admin of one.")
@@ -56,13 +57,15 @@ def projects(ctx: typer.Context, output: OutputOption = Format.TABLE) -> None:
 def create(
     name: Annotated[str, typer.Argument(help="Stays for ever: a-z, 0-9 and -.")],
     title: Annotated[str, typer.Option("--title", help="For people.")] = "",
+    team: Annotated[str, typer.Option("--group", help="Its project group.")] = "default",
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Make a project, whose first admin you are (platform admins)."""
     from verderer.wire.users import ProjectInfo
 
     async def work(client: ApiClient) -> ProjectInfo:
-        return await client.post(f"{API}/projects", {"name": name, "title": title}, ProjectInfo)
+        body = {"name": name, "title": title, "group": team}
+        return await client.post(f"{API}/projects", body, ProjectInfo)
 
     made = ask(work, doing="Making the project")
     if output is not Format.TABLE:

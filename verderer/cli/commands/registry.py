@@ -19,6 +19,7 @@ from verderer.cli.commands import (
     why,
 )
 from verderer.cli.commands.doctor import command as doctor
+from verderer.cli.commands.governance import approvals, project_groups, resource_groups
 
 RUNS = "Runs"
 THINGS = "What there is"
@@ -39,6 +40,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(pipelines.group, name="pipelines", rich_help_panel=RUNS)
     app.add_typer(clusters.group, name="clusters", rich_help_panel=THINGS)
     app.add_typer(projects.group, name="projects", rich_help_panel=THINGS)
+    app.add_typer(project_groups.group, name="project-groups", rich_help_panel=THINGS)
+    app.add_typer(resource_groups.group, name="resource-groups", rich_help_panel=THINGS)
+    app.add_typer(approvals.group, name="approvals", rich_help_panel=THINGS)
     app.add_typer(users.group, name="users", rich_help_panel=THINGS)
     app.add_typer(tokens.group, name="tokens", rich_help_panel=ACCOUNT)
     app.command(rich_help_panel=ACCOUNT)(account.login)

@@ -35,6 +35,12 @@ def run(
     project: Annotated[
         str, typer.Option("--project", help="(default: the document's, or your only one)")
     ] = "",
+    resource_group: Annotated[
+        str,
+        typer.Option(
+            "--resource-group", help="(default: the document's, or the project's default)"
+        ),
+    ] = "",
     watching: Annotated[
         bool | None,
         typer.Option(
@@ -55,7 +61,7 @@ def run(
     stay = watching if watching is not None else output is Format.TABLE
     text = read_file(file)
     try:
-        made = run_work(_submit(text, parameters_of(parameter), project, key))
+        made = run_work(_submit(text, parameters_of(parameter), (project, resource_group), key))
     except Invalid as e:
         if not any(p.line for p in e.problems):
             raise
@@ -87,12 +93,18 @@ def read_file(name: str) -> bytes:
         raise Invalid(f"{name} cannot be read: {e.strerror or e}") from e
 
 
-async def _submit(text: bytes, parameters: dict[str, str], project: str, key: str) -> SubmittedRun:
+async def _submit(
+    text: bytes, parameters: dict[str, str], where: tuple[str, str], key: str
+) -> SubmittedRun:
+    """`where`: the names of a project and a resource group, or empty."""
     from verderer.wire.runs import NewRun, SubmittedRun
 
     try:
         body = NewRun(
-            pipeline=text.decode("utf-8"), parameters=dict(parameters), project=project or None
+            pipeline=text.decode("utf-8"),
+            parameters=dict(parameters),
+            project=where[0] or None,
+            resource_group=where[1],
         )
     except UnicodeDecodeError:
         from verderer.core.pipeline.parse import parse

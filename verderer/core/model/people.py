@@ -54,12 +54,25 @@ class ApiToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectGroup:
+    """A team: a role in it counts in each of its projects."""
+
+    name: str
+    title: str
+    created_at: datetime
+    projects: tuple[str, ...] = ()
+    """Names of those that the reader may see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """The boundary that runs live in."""
 
     id: int
     name: str
     title: str
+    group: str
+    """The name of its project group."""
     created_at: datetime
 
 

@@ -11,9 +11,9 @@ from verderer.store.database import Row, Tx
 
 _WHO = """
        u.id, u.email, u.platform_admin, u.must_change, u.language,
-       ARRAY(SELECT m.project_id FROM project_members AS m
+       ARRAY(SELECT m.project_id FROM project_roles AS m
               WHERE m.user_id = u.id ORDER BY m.project_id) AS projects,
-       ARRAY(SELECT m.role::text FROM project_members AS m
+       ARRAY(SELECT m.role::text FROM project_roles AS m
               WHERE m.user_id = u.id ORDER BY m.project_id) AS roles
 """
 _BY_SESSION = f"""

@@ -10,7 +10,9 @@ from verderer.core.model.people import Project
 from verderer.store.database import Tx
 
 _ADD = """
-    INSERT INTO projects (name, title) VALUES ($1, $2) RETURNING id, name, title, created_at
+    INSERT INTO projects AS p (name, title, group_id)
+    SELECT $1, $2, id FROM project_groups WHERE name = $3
+ RETURNING p.id, p.name, p.title, $3 AS group, p.created_at
 """
 _LOCK = "SELECT id FROM projects WHERE id = $1 FOR NO KEY UPDATE"
 _PUT_MEMBER = """
@@ -29,18 +31,19 @@ _ONLY_ADMIN = """
 """
 
 
-async def add(tx: Tx, *, name: str, title: str) -> Project:
+async def add(tx: Tx, *, name: str, title: str, group: str = "default") -> Project:
     """Insert a project.
 
     Raises:
+        NotFound: there is no project group of that name.
         Conflict: the name is taken.
     """
     try:
-        row = await tx.fetchrow(_ADD, name, title)
+        row = await tx.fetchrow(_ADD, name, title, group)
     except asyncpg.UniqueViolationError as e:
         raise Conflict(f"there is a project {name} already") from e
     if row is None:
-        raise NotFound("the project was not made")
+        raise NotFound(f"there is no project group {group}")
     return Project(**row)
 
 

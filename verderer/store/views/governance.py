@@ -61,6 +61,7 @@ _APPROVALS = """
      WHERE ($1 OR EXISTS (SELECT FROM projects AS q
                            WHERE q.group_id = p.id AND q.id = ANY($2::int[])))
        AND ($3::text IS NULL OR a.state::text = $3) AND ($4::int IS NULL OR a.id < $4)
+       AND ($6::int IS NULL OR a.id = $6)
      ORDER BY a.id DESC LIMIT $5
 """
 _OF_PROJECT = """
@@ -174,10 +175,18 @@ async def shares(tx: Tx, scope: Scope, group: int) -> list[tuple[str, str, int]]
 
 
 async def list_approvals(
-    tx: Tx, scope: Scope, *, state: str | None = None, before: int | None = None, limit: int = 50
+    tx: Tx,
+    scope: Scope,
+    *,
+    state: str | None = None,
+    number: int | None = None,
+    before: int | None = None,
+    limit: int = 50,
 ) -> list[ApprovalRow]:
-    """Requests of the reader's project groups, the newest first."""
-    rows = await tx.fetch(_APPROVALS, scope.everything, list(scope.projects), state, before, limit)
+    """Requests of the reader's project groups, the newest first; with `number` that one alone."""
+    rows = await tx.fetch(
+        _APPROVALS, scope.everything, list(scope.projects), state, before, limit, number
+    )
     return [ApprovalRow(**dict(row)) for row in rows]
 
 

@@ -11,7 +11,7 @@ _LIST = """
     SELECT id, email, name, platform_admin, active, must_change, language, created_at
       FROM users AS u
      WHERE email > $3
-       AND ($1 OR EXISTS (SELECT FROM project_members AS m
+       AND ($1 OR EXISTS (SELECT FROM project_roles AS m
                            WHERE m.user_id = u.id AND m.project_id = ANY($2::int[])))
      ORDER BY email LIMIT $4
 """

@@ -8,13 +8,15 @@ from verderer.core.model.people import Member, Project
 from verderer.store.database import Tx
 
 _LIST = """
-    SELECT id, name, title, created_at FROM projects
-     WHERE ($1 OR id = ANY($2::int[])) AND name > $3
-     ORDER BY name LIMIT $4
+    SELECT p.id, p.name, p.title, g.name AS group, p.created_at
+      FROM projects AS p JOIN project_groups AS g ON g.id = p.group_id
+     WHERE ($1 OR p.id = ANY($2::int[])) AND p.name > $3
+     ORDER BY p.name LIMIT $4
 """
 _BY_NAME = """
-    SELECT id, name, title, created_at FROM projects
-     WHERE name = $3 AND ($1 OR id = ANY($2::int[]))
+    SELECT p.id, p.name, p.title, g.name AS group, p.created_at
+      FROM projects AS p JOIN project_groups AS g ON g.id = p.group_id
+     WHERE p.name = $3 AND ($1 OR p.id = ANY($2::int[]))
 """
 _NAMES = "SELECT id, name FROM projects WHERE id = ANY($3::int[]) AND ($1 OR id = ANY($2::int[]))"
 _MEMBERS = """

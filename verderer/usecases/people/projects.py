@@ -13,11 +13,14 @@ from verderer.store.views import projects as views
 from verderer.usecases.context import Context
 
 
-async def create_project(ctx: Context, actor: Actor, *, name: str, title: str = "") -> Project:
-    """Make a project; a person who makes one is its first admin.
+async def create_project(
+    ctx: Context, actor: Actor, *, name: str, title: str = "", group: str = "default"
+) -> Project:
+    """Make a project in a project group; a person who makes one is its first admin.
 
     Raises:
         NotAllowed: the actor is not a platform admin.
+        NotFound: there is no such project group.
         Invalid: the name or the title is not acceptable.
         Conflict: the name is taken.
     """
@@ -25,10 +28,13 @@ async def create_project(ctx: Context, actor: Actor, *, name: str, title: str = 
     check_name(name, field="name")
     shown = check_title(title, field="title")
     async with ctx.db.transaction() as tx:
-        project = await table.add(tx, name=name, title=shown)
+        project = await table.add(tx, name=name, title=shown, group=group)
         if actor.kind is ActorKind.USER:
             await table.put_member(tx, project.id, actor.id, Role.ADMIN)
-        entry = audit.Entry(action="project.created", project=project.id, object=name)
+        detail = {"group": group}
+        entry = audit.Entry(
+            action="project.created", project=project.id, object=name, detail=detail
+        )
         await audit.add(tx, actor, [entry])
     ctx.wakeups.wake(["auth"])
     return project

@@ -1,0 +1,1 @@
+"""Routes about resource groups, grants and approvals."""

@@ -1,0 +1,1 @@
+"""Commands about resource groups, project groups and approvals."""
