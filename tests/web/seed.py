@@ -285,7 +285,8 @@ class Seeder:
         """Say why steps of one shape wait."""
         shape = await self._shape(Part(name="", state="ready", requests=requests))
         await self._tx.execute(
-            "INSERT INTO holds (project_id, shape_id, reasons) VALUES ($1, $2, $3)",
+            "INSERT INTO lane_holds (project_id, shape_id, resource_group_id, reasons)"
+            " VALUES ($1, $2, 1, $3)",
             project,
             shape,
             reasons,

@@ -29,6 +29,7 @@ from verderer.web.pages import (
     tracked,
     users,
 )
+from verderer.web.pages.governance import approvals, groups, teams
 from verderer.web.parts import Parts
 from verderer.web.render import Renderer
 from verderer.web.static import Assets
@@ -48,6 +49,9 @@ _PAGES = (
     logs,
     clusters,
     projects,
+    groups,
+    approvals,
+    teams,
     settings,
     users,
     files,

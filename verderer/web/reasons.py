@@ -28,6 +28,14 @@ _SENTENCES: Mapping[Why, str] = {
     Why.CLUSTER_TOO_SMALL: N_(
         "asks %(asked)s %(resource)s in all; the whole cluster has %(total)s"
     ),
+    Why.NOT_GRANTED: N_("its project may not use resource group %(group)s any more"),
+    Why.OVER_QUOTA: N_(
+        "asks %(asked)s %(resource)s; the whole quota of resource group %(group)s is %(total)s"
+    ),
+    Why.QUOTA: N_(
+        "asks %(asked)s %(resource)s; %(held)s of %(total)s are reserved in resource group "
+        "%(group)s"
+    ),
     Why.OTHERS: N_(
         "asks %(asked)s %(resource)s; %(free)s of %(total)s are left by work that the platform "
         "does not run, which holds %(foreign)s"
@@ -38,6 +46,9 @@ _SENTENCES: Mapping[Why, str] = {
 }
 _CHANGES: Mapping[Why, str] = {
     Why.CAPACITY: N_("%(missing)s more %(resource)s free would start it"),
+    Why.NOT_GRANTED: N_("request access to it anew"),
+    Why.OVER_QUOTA: N_("%(missing)s more %(resource)s in the quota of %(group)s would start it"),
+    Why.QUOTA: N_("%(missing)s more %(resource)s in the quota of %(group)s would start it now"),
     Why.OTHERS: N_("%(missing)s %(resource)s given back by others, or more nodes, would start it"),
     Why.NODE_TOO_SMALL: N_("ask at most %(total)s %(resource)s, or add larger nodes"),
     Why.CLUSTER_TOO_SMALL: N_("ask at most %(total)s %(resource)s in all, or add nodes"),
@@ -48,6 +59,10 @@ _CHANGES: Mapping[Why, str] = {
     Why.NO_CLUSTER: N_("connect a cluster; `verderer up` starts one on this machine"),
     Why.NO_SCHEDULER: N_("start `verderer scheduler`"),
 }
+_NO_CLUSTER_IN = (
+    N_("resource group %(group)s has no cluster"),
+    N_("a platform admin can add a cluster to the resource group"),
+)
 _KINDS: Mapping[Why, str] = {
     Why.NEEDS: N_("order"),
     Why.BACKOFF: N_("pause"),
@@ -60,6 +75,9 @@ _KINDS: Mapping[Why, str] = {
     Why.NO_SUCH_RESOURCE: N_("impossible"),
     Why.NODE_TOO_SMALL: N_("impossible"),
     Why.CLUSTER_TOO_SMALL: N_("impossible"),
+    Why.NOT_GRANTED: N_("access"),
+    Why.OVER_QUOTA: N_("impossible"),
+    Why.QUOTA: N_("quota"),
     Why.OTHERS: N_("other tenants"),
     Why.CAPACITY: N_("capacity"),
     Why.ASSIGNED: N_("starting"),
@@ -133,6 +151,8 @@ class Line:
     change: str
     never: bool
     """Waiting alone cannot help."""
+    group: str = ""
+    """The resource group whose rule it is."""
     said: str = ""
     """The cluster's own words, in its own language."""
 
@@ -173,23 +193,29 @@ def explain_there(cluster: str, there: OnCluster, formats: Formats) -> Line:
 def explain(reason: Reason, formats: Formats) -> Line:
     """A reason in words, with its numbers."""
     _ = formats.language.gettext
+    there = reason.total if reason.why is Why.OVER_QUOTA else reason.free
     values = {
         "asked": formats.amount(reason.asked, reason.resource),
         "free": formats.amount(reason.free, reason.resource),
         "total": formats.amount(reason.total, reason.resource),
-        "missing": formats.amount(max(0, reason.asked - reason.free), reason.resource),
+        "missing": formats.amount(max(0, reason.asked - there), reason.resource),
+        "held": formats.amount(max(0, reason.total - reason.free), reason.resource),
+        "group": reason.group,
         "foreign": formats.amount(reason.foreign, reason.resource),
         "resource": formats.resource(reason.resource),
         "time": formats.span(reason.seconds),
         "others": ", ".join(reason.others),
     }
-    change = _CHANGES.get(reason.why, "")
+    change, sentence = _CHANGES.get(reason.why, ""), _SENTENCES[reason.why]
+    if reason.why is Why.NO_CLUSTER and reason.group:
+        sentence, change = _NO_CLUSTER_IN
     return Line(
         reason.cluster,
         _(_KINDS[reason.why]),
-        _(_SENTENCES[reason.why]) % values,
+        _(sentence) % values,
         _(change) % values if change else "",
         never=reason.why in NEVER,
+        group=reason.group,
     )
 
 

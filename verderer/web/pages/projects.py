@@ -13,7 +13,9 @@ from verderer.core.errors import Invalid, Problem
 from verderer.core.model.actor import Role
 from verderer.core.model.people import Member, Project
 from verderer.core.model.run import RunState
+from verderer.store.views.governance import EntitlementRow, entitlements
 from verderer.store.views.runs import run_counts
+from verderer.store.views.teams import visible
 from verderer.usecases.people import projects
 from verderer.web import visitor
 from verderer.web.gate import asks
@@ -38,6 +40,7 @@ class ProjectsPage:
     """Context of `projects.html`."""
 
     lines: tuple[ProjectLine, ...]
+    teams: tuple[str, ...]
     may_create: bool
 
 
@@ -48,7 +51,9 @@ class ProjectPage:
     project: Project
     counts: dict[RunState, int]
     members: tuple[Member, ...]
+    entitlements: tuple[EntitlementRow, ...]
     may_manage: bool
+    may_ask: bool
 
 
 @get("/projects", opt=asks(Action.PROJECT_LIST))
@@ -64,7 +69,9 @@ async def projects_page(
             counts = await run_counts(tx, who.scope, project.name)
             role = who.roles.get(project.id, "")
             lines.append(ProjectLine(project, counts, str(role)))
-    page = ProjectsPage(lines=tuple(lines), may_create=who.platform_admin)
+        teams = await visible(tx, who.scope, limit=_MOST) if who.platform_admin else []
+    names = tuple(team.name for team in teams)
+    page = ProjectsPage(lines=tuple(lines), teams=names, may_create=who.platform_admin)
     return renderer.page(request, "projects.html", page)
 
 
@@ -75,6 +82,7 @@ async def create_project(request: HttpRequest, parts: PartsArg) -> Response[str]
     made = await projects.create_project(
         parts.ctx,
         visitor.of(request).who,
+        group=str(form.get("group", "")) or "default",
         name=str(form.get("name", "")).strip(),
         title=str(form.get("title", "")),
     )
@@ -91,10 +99,13 @@ async def project_page(
     members = await projects.list_members(parts.ctx, here.who, name, limit=_MOST)
     async with parts.ctx.db.reading() as tx:
         counts = await run_counts(tx, here.who.scope, name)
+        groups = await entitlements(tx, here.who.scope, name)
     page = ProjectPage(
         project=project,
         counts=counts,
         members=tuple(members),
+        entitlements=tuple(groups),
+        may_ask=here.may(Action.APPROVAL_ASK, project=project.id),
         may_manage=here.may(Action.PROJECT_MEMBERS, project=project.id),
     )
     return renderer.page(request, "project.html", page)
@@ -109,7 +120,7 @@ async def put_member(request: HttpRequest, parts: PartsArg, name: FromPath[str])
         visitor.of(request).who,
         name,
         email=str(form.get("email", "")).strip(),
-        role=_role(str(form.get("role", ""))),
+        role=role_of(str(form.get("role", ""))),
     )
     return Redirect(f"/projects/{name}", status_code=303)
 
@@ -126,7 +137,7 @@ async def remove_member(
     return Redirect(f"/projects/{name}", status_code=303)
 
 
-def _role(text: str) -> Role:
+def role_of(text: str) -> Role:
     try:
         return Role(text)
     except ValueError:

@@ -58,7 +58,7 @@ document.addEventListener("htmx:configRequest", (event) => {
 
 // ---- keyboard
 
-const jumps = { o: "/", r: "/runs", c: "/clusters", p: "/projects", s: "/settings" };
+const jumps = { o: "/", r: "/runs", c: "/clusters", p: "/projects", v: "/governance", s: "/settings" };
 let jumping = 0;
 
 function typing(target) {
