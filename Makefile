@@ -11,7 +11,7 @@ PYTEST_WORKERS ?= 2
 export PATH := $(CURDIR)/.cache/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench testbed lock lint types rooms docs clean
+.PHONY: help demo demo-governance test check bench testbed lock lint types rooms docs clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,9 @@ testbed: ## real peers for the tests: a browser, an S3 server, Kubernetes, Slurm
 
 demo: $(DEMO) ## start the platform and train a model with it
 	$(BIN)/python examples/digits/demo.py
+
+demo-governance: $(DEMO) ## two teams, three clusters and a common one by approval, to play with
+	$(BIN)/python examples/governance/demo.py
 
 bench: $(DEV) ## measure; figures beside the limits of this machine (BENCH="--quick --only life")
 	$(BIN)/python -m bench --json bench/results/$$(date -u +%Y%m%dT%H%M%SZ).json $(BENCH)

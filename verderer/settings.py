@@ -165,6 +165,9 @@ class LocalClusterSettings:
     enabled: bool | None = None
     """Whether it exists. Unset: under `verderer up` alone, because whoever may submit a pipeline
     runs commands as that user. `false` keeps it away there too."""
+    capacity: str = ""
+    """What the machine offers instead of all that it has, such as `cpu=4,memory=8Gi`: for several
+    agents on one machine. Accelerators are never more than were found."""
 
 
 @dataclass(frozen=True, kw_only=True)

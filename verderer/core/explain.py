@@ -150,13 +150,13 @@ _ORDER = {why: place for place, why in enumerate(Why)} | {Why.PLACING: len(Why)}
 
 
 def nearest_first(reasons: Iterable[Reason]) -> list[Reason]:
-    """Clusters that lack the smallest part of what is asked first: people read from the top."""
+    """What a resource group's rules say, then clusters, that which lacks the least part first."""
     return sorted(reasons, key=_distance)
 
 
-def _distance(reason: Reason) -> tuple[int, float]:
+def _distance(reason: Reason) -> tuple[bool, int, float]:
     missing = max(0, reason.asked - reason.free) / reason.asked if reason.asked else 0.0
-    return -_ORDER[reason.why], missing
+    return not reason.group, -_ORDER[reason.why], missing
 
 
 def _obstacle(

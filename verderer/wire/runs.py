@@ -222,6 +222,7 @@ class ReasonOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = ""
     never: Annotated[bool, Meta(description="Waiting alone cannot help.")] = False
     cluster: str = ""
+    group: Annotated[str, Meta(description="The resource group whose rule it is.")] = ""
     resource: str = ""
     asked: str = ""
     free: str = ""

@@ -114,6 +114,7 @@ def show_reason(reason: Reason) -> wire.ReasonOut:
         change=reason.change,
         never=reason.why in NEVER,
         cluster=reason.cluster,
+        group=reason.group,
         resource=reason.resource,
         asked=amount(reason.asked),
         free=amount(reason.free),

@@ -53,7 +53,7 @@ def _merged(found: list[WhyOut]) -> list[tuple[WhyOut, int]]:
     groups: dict[object, list[WhyOut]] = {}
     for one in found:
         reasons = tuple(
-            (r.code, r.cluster, r.resource, r.asked, r.free, r.total, tuple(r.others))
+            (r.code, r.cluster, r.group, r.resource, r.asked, r.free, r.total, tuple(r.others))
             for r in one.reasons
         )
         groups.setdefault((one.state, one.nodes, str(one.requests), reasons), []).append(one)
@@ -74,7 +74,7 @@ def explain(one: WhyOut, others: int = 0, now: datetime | None = None) -> list[s
         lines.append(f"  {paint(asks, Tone.DIM)}")
     if not one.reasons:
         return [*lines, "  It does not wait."]
-    longest = max(len(clean(r.cluster)) for r in one.reasons)
+    longest = max(len(clean(r.cluster or r.group)) for r in one.reasons)
     for reason in one.reasons:
         lines += _reason(reason, longest)
     return lines
@@ -82,7 +82,7 @@ def explain(one: WhyOut, others: int = 0, now: datetime | None = None) -> list[s
 
 def _reason(reason: ReasonOut, longest: int) -> list[str]:
     """Cluster, sentence, and below it what would change that; long ones go on below."""
-    head = f"  {clean(reason.cluster).ljust(longest)}" + ("  " if longest else "")
+    head = f"  {clean(reason.cluster or reason.group).ljust(longest)}" + ("  " if longest else "")
     room = max(20, (width() or 200) - len(head))
     message = textwrap.wrap(clean(reason.message or reason.code.replace("_", " ")), room) or [""]
     never = paint(" (waiting will not help)", Tone.UNSURE) if reason.never else ""
