@@ -260,6 +260,30 @@ class TestWhy:
             ]
         return found
 
+    async def test_a_failure_is_told_with_what_lies_behind_it(self, platform: Platform) -> None:
+        run = await platform.submit(ONE)
+        key = (await platform.start())[0]
+        await platform.write_log(key, b"epoch 1\ntorch.OutOfMemoryError: CUDA out of memory.\n")
+        await platform.end(key, End(cause=EndCause.EXIT, exit_code=1))
+        path = f"/runs/{run}/steps/only/why"
+        ended = (await platform.ask(platform.cast.member, "GET", path)).json()["ended"]
+        assert ended == {
+            "attempt": 1,
+            "message": "exited with code 1",
+            "code": "gpu_memory",
+            "behind": "the memory of its GPU was not enough",
+            "change": "make the batch or the model smaller, or ask for a GPU with more memory",
+        }
+
+    async def test_a_failure_that_nothing_explains_is_left_at_that(
+        self, platform: Platform
+    ) -> None:
+        run = await platform.submit(ONE)
+        await platform.end((await platform.start())[0], End(cause=EndCause.EXIT, exit_code=3))
+        path = f"/runs/{run}/steps/only/why"
+        ended = (await platform.ask(platform.cast.member, "GET", path)).json()["ended"]
+        assert ended == {"attempt": 1, "message": "exited with code 3"}
+
     async def test_a_new_run_waits_for_a_scheduler_when_there_is_none(
         self, platform: Platform
     ) -> None:

@@ -8,13 +8,14 @@ import pytest
 from babel.messages.pofile import read_po
 
 from tests.web.catalogue import all_filled, catalogue, extract
+from verderer.core.diagnosis import ADVICE
 from verderer.core.explain import Why
 from verderer.core.model.attempt import AttemptState, EndCause
 from verderer.core.model.run import RunState
 from verderer.core.model.step import StepState
 from verderer.core.model.waiting import PENDING_CHANGES, Pending
 from verderer.store.views.steps import Shown
-from verderer.web import reasons, states
+from verderer.web import findings, reasons, states
 from verderer.web.language import NAMES, SOURCE, Catalogues
 
 _PLACE = re.compile(r"%\(\w+\)s|\{n\}|`[^`]+`")
@@ -55,6 +56,10 @@ def test_looks_differ_by_more_than_colour() -> None:
         words_of.setdefault((look.shape, look.tone), set()).add(look.word)
     told_apart = {("disc", "run"), ("check", "good"), ("cross", "bad"), ("ring", "wait")}
     assert told_apart <= set(words_of)
+
+
+def test_findings_are_told_in_the_words_of_the_core() -> None:
+    assert {f: (a.sentence, a.remedy) for f, a in ADVICE.items()} == findings.WORDS
 
 
 def test_every_reason_and_every_end_has_words() -> None:

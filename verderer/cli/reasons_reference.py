@@ -7,6 +7,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+from verderer.core.diagnosis import ADVICE
 from verderer.core.explain import NEVER, Reason, Why
 from verderer.core.model.attempt import EndCause
 from verderer.core.model.waiting import Pending, Waiting
@@ -34,7 +35,29 @@ _ENDS = """## How an attempt ended
 The `cause` of an attempt that is over. A step is tried again after any of them but `cancelled`, as
 long as its `retries` allow.
 """
+_BEHIND = """
+## What lies behind an end
+
+Where the cluster's words or the program's last lines give it away; what no rule knows is not
+guessed. `verderer why RUN/STEP` and the step's panel tell it.
+"""
 _EXAMPLES = {
+    Why.QUOTA: Reason(
+        why=Why.QUOTA,
+        group="rg-proj-b",
+        resource="nvidia.com/gpu",
+        asked=8000,
+        free=4000,
+        total=64_000,
+    ),
+    Why.OVER_QUOTA: Reason(
+        why=Why.OVER_QUOTA,
+        group="rg-proj-b",
+        resource="nvidia.com/gpu",
+        asked=128_000,
+        total=64_000,
+    ),
+    Why.NOT_GRANTED: Reason(why=Why.NOT_GRANTED, group="common"),
     Why.NEEDS: Reason(why=Why.NEEDS, others=("prepare", "split")),
     Why.BACKOFF: Reason(why=Why.BACKOFF, seconds=20),
     Why.NO_SCHEDULER: Reason(why=Why.NO_SCHEDULER, seconds=42),
@@ -91,7 +114,9 @@ def reference() -> str:
     parts.append(_ENDS)
     parts.append("| cause | meaning |\n|---|---|")
     rows = [f"| `{code}` | {meaning} |" for code, meaning in _comments(EndCause).items()]
-    return "\n".join(parts) + "\n" + "\n".join(rows) + "\n"
+    parts += [*rows, _BEHIND, "| code | what it is | what helps |\n|---|---|---|"]
+    parts += [f"| `{f}` | {a.sentence} | {a.remedy} |" for f, a in ADVICE.items()]
+    return "\n".join(parts) + "\n"
 
 
 def _comments(codes: type[StrEnum]) -> dict[str, str]:

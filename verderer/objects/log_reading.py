@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from verderer.core.errors import Fault
 from verderer.objects.log_chunks import ChunkInfo, ChunkSource
 from verderer.objects.log_lines import MAX_LINE_BYTES, LineCutter, LogGap, LogItem, LogLine
 from verderer.objects.log_passing import passed
@@ -93,6 +94,19 @@ async def tail(source: ChunkSource, infos: Sequence[ChunkInfo], lines: int) -> t
         while count > lines:
             count -= isinstance(kept.popleft(), LogLine)
     return tuple(kept)
+
+
+async def last_lines(source: ChunkSource, infos: Sequence[ChunkInfo], lines: int = 200) -> bytes:
+    """The last lines as bytes, for whoever looks for signs in them; gaps are left out.
+
+    What the store does not give is empty.
+    """
+    try:
+        found = await tail(source, infos, lines)
+    except Fault:
+        return b""
+    text = "\n".join(item.text for item in found if isinstance(item, LogLine))
+    return text.encode("utf-8", "replace")
 
 
 async def search(

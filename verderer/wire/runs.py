@@ -239,8 +239,21 @@ class ReasonOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: Annotated[datetime | None, Meta(description="When the cluster first said so.")] = None
 
 
+class EndedOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the newest attempt of a step failed, and what lies behind that as far as known."""
+
+    attempt: int
+    message: Annotated[str, Meta(examples=["exited with code 1"])]
+    code: Annotated[
+        str, Meta(examples=["gpu_memory"], description="Empty: nothing tells what lies behind it.")
+    ] = ""
+    behind: Annotated[str, Meta(examples=["the memory of its GPU was not enough"])] = ""
+    change: Annotated[str, Meta(description="What helps; may be empty.")] = ""
+
+
 class WhyOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one step waits; without reasons it does not wait."""
+    """Why one step waits; without reasons it does not wait. How it failed, when it was asked for
+    by itself."""
 
     index: int
     step: str
@@ -253,6 +266,7 @@ class WhyOut(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(description="The nearest change that would start it; may be empty."),
     ] = ""
+    ended: EndedOut | None = None
 
 
 class EventOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,19 +6,24 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from litestar import get
+import msgspec
+from litestar import Request, get
 
 from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
 from verderer.api.runs.documents import quantities, show_reason, show_waiting
 from verderer.api.runs.found import READ, RunArg, StepArg, the_run, the_step
+from verderer.api.runs.output import find_output, source_of
+from verderer.core.diagnosis import ADVICE, diagnose, may_tell, of_devices, read_signs
+from verderer.core.ending import describe
 from verderer.core.explain import Reason, Why, nearest_first
-from verderer.core.model.attempt import AttemptState
+from verderer.core.model.attempt import AttemptState, End
 from verderer.core.model.cluster import OFFLINE_AFTER_S
 from verderer.core.model.step import StepState
-from verderer.store.views.steps import Shown, shown_attempt
+from verderer.objects.log_reading import last_lines
+from verderer.store.views.steps import Shown, list_attempts, shown_attempt
 from verderer.store.views.why import OnCluster, StuckStep, scheduler_gone_s, stuck_steps
-from verderer.wire.runs import ReasonOut, WhyOut
+from verderer.wire.runs import EndedOut, ReasonOut, WhyOut
 
 
 @get("/runs/{run:str}/why", opt=READ, tags=["runs"], summary="Why a run waits")
@@ -46,14 +51,40 @@ async def why_run(
 
 
 @get("/runs/{run:str}/steps/{step:str}/why", opt=READ, tags=["runs"], summary="Why a step waits")
-async def why_step(context: ContextArg, actor: ActorArg, run: RunArg, step: StepArg) -> WhyOut:
-    """One step with its reasons; there are none when it does not wait."""
+async def why_step(
+    request: Request[Any, Any, Any],
+    context: ContextArg,
+    actor: ActorArg,
+    run: RunArg,
+    step: StepArg,
+) -> WhyOut:
+    """One step with its reasons, of which there are none when it does not wait; when its newest
+    attempt failed, how, and what lies behind that."""
     async with context.db.reading() as tx:
         head = await the_run(tx, actor, run)
         found = await the_step(tx, actor, head, step)
         rows = await stuck_steps(tx, actor.scope, head.id, found.idx)
         gone_s = await scheduler_gone_s(tx, actor.scope)
-    return show_why(rows[0], gone_s, context.clock())
+        attempts = await list_attempts(tx, actor.scope, head.id, found.idx)
+        newest = attempts[-1] if attempts else None
+        output = None
+        if newest is not None and newest.end is not None and may_tell(newest.end):
+            _, output = await find_output(tx, actor, run, step, newest.number, 0)
+    shown = show_why(rows[0], gone_s, context.clock())
+    if newest is None or newest.end is None or newest.state is AttemptState.SUCCEEDED:
+        return shown
+    last = await last_lines(source_of(request.app.state), output.infos) if output else b""
+    return msgspec.structs.replace(shown, ended=_ended(newest.number, newest.end, last, rows[0]))
+
+
+def _ended(number: int, end: End, last: bytes, step: StuckStep) -> EndedOut:
+    finding = of_devices(diagnose(end) or read_signs(last), step.requests)
+    if finding is None:
+        return EndedOut(attempt=number, message=describe(end))
+    behind, change = ADVICE[finding]
+    return EndedOut(
+        attempt=number, message=describe(end), code=finding.value, behind=behind, change=change
+    )
 
 
 def show_why(step: StuckStep, gone_s: float | None, now: datetime) -> WhyOut:

@@ -15,7 +15,7 @@ from verderer.cli.screen.words import counted, quantity, span
 
 if TYPE_CHECKING:
     from verderer.wire.client import ApiClient
-    from verderer.wire.runs import ReasonOut, WhyOut
+    from verderer.wire.runs import EndedOut, ReasonOut, WhyOut
 
 _MOST = 200
 
@@ -72,11 +72,23 @@ def explain(one: WhyOut, others: int = 0, now: datetime | None = None) -> list[s
     lines = [f"{paint(clean(one.step), Tone.STRONG)}{also}  {paint(word, tone)}{since}"]
     if asks:
         lines.append(f"  {paint(asks, Tone.DIM)}")
+    if one.ended is not None:
+        return [*lines, *_how_it_ended(one.ended)]
     if not one.reasons:
         return [*lines, "  It does not wait."]
     longest = max(len(clean(r.cluster or r.group)) for r in one.reasons)
     for reason in one.reasons:
         lines += _reason(reason, longest)
+    return lines
+
+
+def _how_it_ended(ended: EndedOut) -> list[str]:
+    """What happened, what lies behind it, and what helps."""
+    lines = [f"  attempt {ended.attempt} {clean(ended.message)}"]
+    if ended.behind:
+        lines.append(f"  {paint(clean(ended.behind), Tone.BAD)}")
+    if ended.change:
+        lines.append(f"  {paint('→', Tone.BUSY)} {clean(ended.change)}")
     return lines
 
 

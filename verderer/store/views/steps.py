@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from verderer.core.model.actor import Scope
-from verderer.core.model.attempt import AttemptState, EndCause
+from verderer.core.model.attempt import AttemptState, End, EndCause
 from verderer.core.model.step import StepState
 from verderer.store.database import Row, Tx
 from verderer.store.views.clusters import OFFLINE_AFTER
@@ -139,6 +139,18 @@ class AttemptRow:
     settled: bool = False
     """It ended so long ago that nothing of its output is on its way any more; lists of attempts
     alone tell."""
+
+    @property
+    def end(self) -> End | None:
+        """How it ended; None while it has not."""
+        if self.cause is None:
+            return None
+        return End(
+            cause=self.cause,
+            exit_code=self.exit_code,
+            signal=self.signal,
+            message=self.message,
+        )
 
     @property
     def shown(self) -> Shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from litestar import Response, get, post
@@ -13,6 +13,7 @@ from litestar.response import Redirect, Stream
 
 from verderer.core.access import Action, require
 from verderer.core.errors import NotFound
+from verderer.core.model.attempt import AttemptKey
 from verderer.core.model.ids import parse_run_id, run_id_text
 from verderer.store.database import Tx
 from verderer.store.views.logs import ReplicaLog, list_replicas
@@ -30,6 +31,7 @@ from verderer.store.views.why import OnCluster, stuck_steps
 from verderer.usecases.cancel_run import cancel
 from verderer.usecases.retry_run import retry
 from verderer.web import live, timeline, visitor
+from verderer.web.findings import Behind, find_behind
 from verderer.web.formats import Formats
 from verderer.web.gate import asks
 from verderer.web.graph import Drawing, draw
@@ -64,6 +66,8 @@ class Panel:
     attempt: AttemptRow | None
     """The one whose output is shown."""
     ending: str
+    behind: Behind | None
+    """What lies behind a failure, where something tells."""
     waiting: Waiting | None
     there: OnCluster | None
     """Set while its newest attempt has not begun on its cluster."""
@@ -107,6 +111,10 @@ async def run_page(
         panel = None
         if step is not None:
             panel = await _panel(tx, here, found, step, steps, _number(asked.get("attempt")))
+    if panel is not None:
+        key = AttemptKey(found.id, panel.step.idx, panel.attempt.number if panel.attempt else 0)
+        told = await find_behind(parts, here, found.project_id, key, panel.step, panel.attempt)
+        panel = replace(panel, behind=told)
     page = RunPage(
         head=head(here, found, steps, "graph"),
         drawing=drawing,
@@ -210,6 +218,7 @@ async def _panel(
         attempts=tuple(reversed(attempts)),
         attempt=attempt,
         ending=ending(attempt, formats) if attempt else "",
+        behind=None,
         waiting=place[0] if place else None,
         there=there,
         reasons=_reasons(place, step, there, formats),
