@@ -48,8 +48,8 @@ _EXPLAIN = """
 _OPERATOR = Actor(kind=ActorKind.SYSTEM, name="bench", platform_admin=True)
 LEADER = "SELECT holder FROM leases WHERE name = 'placement' AND expires_at > now()"
 _WIPE = """
-    TRUNCATE runs, steps, needs, queue, attempts, artifacts, log_chunks, holds, audit, run_counters
-     CASCADE;
+    TRUNCATE runs, steps, needs, queue, attempts, artifacts, log_chunks, lane_holds, ledger, audit,
+             run_counters CASCADE;
     UPDATE capacity SET reserved = 0;
     DELETE FROM heartbeats;
     SELECT pg_stat_statements_reset();

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from tests.chaos.platform import wait_for
+from tests.chaos.platform import free_port, wait_for
 from tests.e2e.apart import Outside, outside
 from tests.e2e.test_backup import make_database
 from verderer.cli.up.role import REFUSED
@@ -28,6 +28,7 @@ def there() -> Iterator[Outside]:
 
 def refusal(there: Outside, role: str, *, code: int = REFUSED, **changes: str) -> tuple[str, str]:
     """What the role said when it gave up, and its advice."""
+    changes.setdefault("VERDERER_SERVER_PORT", str(free_port()))
     done = there.command(role, **changes)
     said = done.stdout + done.stderr
     assert done.returncode == code, said
@@ -133,7 +134,9 @@ def test_a_bucket_that_is_not_there_or_not_ours(there: Outside, role: str) -> No
 
 
 def test_each_of_several_workers_says_it_and_all_give_up(there: Outside) -> None:
-    done = there.command("server", VERDERER_SERVER_WORKERS="2")
+    done = there.command(
+        "server", VERDERER_SERVER_WORKERS="2", VERDERER_SERVER_PORT=str(free_port())
+    )
     assert done.returncode == REFUSED
     assert "Traceback" not in done.stderr
     events = [json.loads(line) for line in done.stderr.strip().splitlines()]

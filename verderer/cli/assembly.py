@@ -14,6 +14,7 @@ import structlog
 
 from verderer.cli.settling import settle_soon
 from verderer.core.errors import Fault, Refusal
+from verderer.core.version import VERSION
 from verderer.objects.config import ObjectsConfig
 from verderer.objects.store import ObjectStore
 from verderer.settings import Settings
@@ -22,6 +23,8 @@ from verderer.store.wakeups import Wakeups
 from verderer.usecases.context import Context
 from verderer.usecases.readiness import check_readiness
 
+RELEASE = f"/{VERSION}"
+"""How the names of this release's connections to PostgreSQL end."""
 _PATIENCE_S = 5.0
 """For the object store's first answer."""
 
@@ -84,7 +87,7 @@ async def open_context(settings: Settings, *, role: str) -> AsyncIterator[Contex
     db = await Database.open(
         database_url(settings),
         size=settings.database.pool_size,
-        application=f"verderer-{role}",
+        application=f"verderer-{role}{RELEASE}",
         direct=direct_database_url(settings),
     )
     wakeups = Wakeups(db)

@@ -49,14 +49,14 @@ async def _schedule(settings: Settings) -> None:
             tasks.create_task(run_janitor(ctx, store, holder=me))
 
 
-def migrate(settings: Settings) -> None:
-    """Bring the database to this release's schema."""
+def migrate(settings: Settings, *, post: bool) -> None:
+    """Bring the database to this release's schema; with `post` past what the last one needs."""
     import structlog
 
-    from verderer.cli.assembly import direct_database_url
+    from verderer.cli.assembly import RELEASE, direct_database_url
     from verderer.store.migrate import migrate as bring_up
 
-    applied = asyncio.run(bring_up(direct_database_url(settings)))
+    applied = asyncio.run(bring_up(direct_database_url(settings), post=post, ours=RELEASE))
     if applied:
         structlog.get_logger().info("database migrated", migrations=applied)
 

@@ -123,14 +123,23 @@ def migrate(
             show_default=False,
         ),
     ] = None,
+    post: Annotated[
+        bool,
+        typer.Option(
+            "--post", help="Also what may come only when nothing of the last release runs any more."
+        ),
+    ] = False,
 ) -> None:
-    """Bring the database to this release's schema, make the first administrator, and end."""
+    """Bring the database to this release's schema, make the first administrator, and end.
+
+    What the last release still needs is kept until `--post`; an empty database gets everything.
+    """
 
     def run(settings: Settings) -> None:
         from verderer.cli import roles
         from verderer.cli.data_folder import FirstLogin, leave_first_login
 
-        roles.migrate(settings)
+        roles.migrate(settings, post=post)
         made = roles.bootstrap(settings)
         if made is None:
             return

@@ -12,6 +12,7 @@ from verderer.loops.leading import lead
 from verderer.objects.collector import Collected, collect_interrupted, collect_tmp
 from verderer.objects.store import ObjectStore
 from verderer.usecases.context import Context
+from verderer.usecases.governance import approvals
 
 _EVERY_S = 600.0
 _LEASE_S = 30.0
@@ -26,6 +27,7 @@ async def run_janitor(ctx: Context, store: ObjectStore, *, holder: str) -> None:
     async def term(_epoch: int) -> None:
         while True:
             await _clean(ctx, store)
+            await _expire(ctx)
             await asyncio.sleep(_EVERY_S)
 
     await lead(ctx, "janitor", term, holder=holder, lease_s=_LEASE_S)
@@ -37,6 +39,16 @@ async def _clean(ctx: Context, store: ObjectStore) -> None:
             await _to_the_end(ctx, store, collect)
         except Fault as e:
             log.warning("cleaning failed; the next round tries again", error=e.message)
+
+
+async def _expire(ctx: Context) -> None:
+    try:
+        done = await approvals.expire(ctx)
+    except Fault as e:
+        log.warning("requests were not expired; the next round tries again", error=e.message)
+        return
+    if done:
+        log.info("expired requests and grants", count=done)
 
 
 async def _to_the_end(

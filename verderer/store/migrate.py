@@ -2,7 +2,8 @@
 
 Files are `sql/migrations/NNNN_{pre,post}_words.sql`, each applied once, in one transaction, in
 order, under one advisory lock. `pre` may run while the last release still serves; `post` (drop,
-tighten) only after it is gone.
+tighten) only after it is gone. A `pre` one may come to a database that lacks a `post` one of a
+lower number, so neither relies on the other.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ _TABLE = """
         sha256     text NOT NULL,
         applied_at timestamptz NOT NULL DEFAULT now())
 """
+_OTHERS = """
+    SELECT DISTINCT application_name AS name, host(client_addr) AS host
+      FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name LIKE 'verderer-%'
+       AND application_name <> 'verderer-doctor'
+       AND right(application_name, length($1)) <> $1
+     ORDER BY 1, 2
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,11 @@ class Migration:
     number: int
     name: str
     sql: str
+
+    @property
+    def post(self) -> bool:
+        """It waits until nothing of the last release runs any more."""
+        return "_post_" in self.name[:10]
 
     @property
     def sha256(self) -> str:
@@ -62,13 +76,18 @@ def migrations(folder: Path = _FOLDER) -> list[Migration]:
     return found
 
 
-async def migrate(dsn: str) -> list[str]:
+async def migrate(dsn: str, *, post: bool = True, ours: str = "") -> list[str]:
     """Apply what is missing and return its names. Safe to run from many processes at once.
+
+    Without `post`, only what the last release can live with; an empty database gets everything.
+    `ours` is what the processes of this release call themselves at the end of their connections'
+    names: where it is given, `post` is refused while others are connected.
 
     Raises:
         Refusal: the address, the login or the database is wrong, or the server is too old.
         Fault: PostgreSQL cannot be reached.
-        Conflict: the database is of a newer release, or an applied file was changed since.
+        Conflict: the database is of a newer release, an applied file was changed since, or
+            processes of another release are connected (`old_release`).
     """
     try:
         connection = await asyncpg.connect(dsn, timeout=15)
@@ -77,19 +96,35 @@ async def migrate(dsn: str) -> list[str]:
     try:
         version = await connection.fetchval("SELECT current_setting('server_version_num')::int")
         refuse_old(version, dsn)
-        return await _apply(connection, migrations())
+        return await _apply(connection, migrations(), post=post, ours=ours)
     finally:
         await connection.close()
 
 
-async def _apply(connection: asyncpg.Connection[Any], wanted: list[Migration]) -> list[str]:
+async def _apply(
+    connection: asyncpg.Connection[Any], wanted: list[Migration], *, post: bool, ours: str
+) -> list[str]:
     async with _alone(connection):
         await connection.execute(_TABLE)
         rows = await connection.fetch("SELECT number, name, sha256 FROM schema_migrations")
     _refuse_other(rows, wanted)
     done = {row["number"] for row in rows}
-    todo = [migration for migration in wanted if migration.number not in done]
+    todo = [m for m in wanted if m.number not in done and (post or not done or not m.post)]
+    if ours and done and any(m.post for m in todo):
+        await _refuse_old_processes(connection, ours)
     return [one.name for one in todo if await _apply_one(connection, one)]
+
+
+async def _refuse_old_processes(connection: asyncpg.Connection[Any], ours: str) -> None:
+    rows = await connection.fetch(_OTHERS, ours)
+    if not rows:
+        return
+    names = ", ".join(f"{row['name']} at {row['host'] or 'this machine'}" for row in rows[:5])
+    raise Conflict(
+        f"processes of another release are connected: {names}",
+        hint="Stop or upgrade them, then run `verderer migrate --post` again.",
+        code="old_release",
+    )
 
 
 def _refuse_other(rows: list[asyncpg.Record], wanted: list[Migration]) -> None:
@@ -133,8 +168,17 @@ async def _alone(connection: asyncpg.Connection[Any]) -> AsyncIterator[None]:
 
 
 async def missing(tx: Tx) -> list[str]:
-    """Names of the migrations that the database still lacks; changes nothing."""
+    """Names of the migrations without which this release cannot work; changes nothing."""
+    return [m.name for m in await _lacked(tx) if not m.post]
+
+
+async def missing_post(tx: Tx) -> list[str]:
+    """Names of those that wait until the last release is gone; changes nothing."""
+    return [m.name for m in await _lacked(tx) if m.post]
+
+
+async def _lacked(tx: Tx) -> list[Migration]:
     if not await tx.fetchval("SELECT to_regclass('schema_migrations') IS NOT NULL"):
-        return [m.name for m in migrations()]
+        return migrations()
     done = {row["number"] for row in await tx.fetch("SELECT number FROM schema_migrations")}
-    return [m.name for m in migrations() if m.number not in done]
+    return [m for m in migrations() if m.number not in done]

@@ -37,6 +37,8 @@ class DatabaseFacts:
     oldest_transaction_s: float
     missing: tuple[str, ...]
     """Migrations that it lacks."""
+    missing_post: tuple[str, ...]
+    """Those that wait until nothing of the last release runs any more."""
     scheduler_gone_s: float | None
     """Seconds since a scheduler led last; negative while one leads, None: never."""
 
@@ -54,6 +56,7 @@ async def examine_database(dsn: str, *, fix: bool = False) -> DatabaseFacts:
                 await add_statements(tx)
         async with db.reading() as tx:
             missing = tuple(await migrate.missing(tx))
+            waiting = tuple(await migrate.missing_post(tx))
             server = await postgres_facts(tx, _ALL)
             return DatabaseFacts(
                 server=server,
@@ -61,6 +64,7 @@ async def examine_database(dsn: str, *, fix: bool = False) -> DatabaseFacts:
                 slow=await slow_statements(tx, _ALL, calls=_OFTEN, mean_ms=SLOW_MS, most=_MOST),
                 oldest_transaction_s=await oldest_transaction_s(tx, _ALL),
                 missing=missing,
+                missing_post=waiting,
                 scheduler_gone_s=None if missing else await scheduler_gone_s(tx, _ALL),
             )
     finally:

@@ -168,8 +168,12 @@ def test_pods_may_do_nothing_that_they_need_not() -> None:
 
 
 def test_the_schema_is_migrated_before_anything_of_the_release_runs() -> None:
-    [job] = [one for one in rendered() if one["kind"] == "Job"]
+    jobs = {one["metadata"]["name"]: one for one in rendered() if one["kind"] == "Job"}
+    job, after = jobs["verderer-migrate"], jobs["verderer-migrate-post"]
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    assert after["metadata"]["annotations"]["helm.sh/hook"] == "post-upgrade"
+    assert "--post" in after["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert "--post" not in job["spec"]["template"]["spec"]["containers"][0]["command"]
 
 
 @pytest.mark.parametrize(

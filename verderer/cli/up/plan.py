@@ -58,9 +58,11 @@ def stages(
         environment=environment,
         stop_within_s=_DATABASE_STOPS_WITHIN_S,
     )
+    # Nobody else uses a database of our own.
+    post = ("--post",) if settings.database.url is None else ()
     migrate = RoleSpec(
         name="migrate",
-        argv=role("migrate", "--first-login", first_login),
+        argv=role("migrate", *post, "--first-login", first_login),
         ready=Exits(),
         environment=environment,
         early=True,

@@ -123,6 +123,9 @@ def _schema(facts: DatabaseFacts) -> Finding:
     if facts.missing:
         detail = f"lacks {len(facts.missing)} migrations, {facts.missing[0]} first"
         return fail("schema", detail, "verderer migrate")
+    if facts.missing_post:
+        detail = f"of this release; {', '.join(facts.missing_post)} waits for the last one to go"
+        return warn("schema", detail, "verderer migrate --post, once nothing old runs any more")
     return ok("schema", "of this release")
 
 
