@@ -305,3 +305,23 @@ async def test_two_projects_share_a_group_however_early_one_came(world: World) -
     await world.place()
     held = {p: n for (name, p, _), (_, n) in (await ledger(world)).items() if name == "rg-b" and p}
     assert sorted(held.values()) == [3000, 3000]
+
+
+async def test_an_urgent_run_goes_first_and_keeps_that_over_a_retry(world: World) -> None:
+    await forced(world, cpu=1000)
+    plain = (await world.submit(ONE)).run
+    urgent = ONE.replace("name: one,", "name: urgent, priority: high,")
+    urgent = urgent.replace("name: a,", "name: a, retries: {count: 1, backoff: 0},")
+    first = (await world.submit(urgent)).run
+    assert (await world.place()).placed == 1
+    (order,) = await world.orders("b")
+    assert order.key.run == first
+    await world.report(order.key, failed(1), name="b")
+    assert (await world.place()).placed == 1
+    (order,) = await world.orders("b")
+    assert (order.key.run, order.key.number) == (first, 2)
+    await world.report(order.key, OK, name="b")
+    await world.place()
+    (order,) = await world.orders("b")
+    assert order.key.run == plain
+    await whole(world)

@@ -33,6 +33,7 @@ class Why(StrEnum):
     OVER_QUOTA = "over_group_quota"  # more than the whole quota of its resource group
     QUOTA = "group_quota"  # the quota of its resource group is reserved by other steps
     OTHERS = "others"  # work that the platform does not run holds what it needs
+    KEPT = "kept"  # what is free is kept for a step that has waited longer
     CAPACITY = "capacity"  # enough exists, other steps use it now
     ASSIGNED = "assigned"  # given to a cluster, whose agent has not taken it up yet
     STARTING = "starting"  # its agent has it: files are fetched, or the cluster makes it
@@ -144,6 +145,7 @@ _HARDNESS = {
     Why.NODE_TOO_SMALL: 1,
     Why.CLUSTER_TOO_SMALL: 2,
     Why.OTHERS: 3,
+    Why.KEPT: 4,
     Why.CAPACITY: 4,
 }
 _ORDER = {why: place for place, why in enumerate(Why)} | {Why.PLACING: len(Why)}
@@ -235,6 +237,8 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
                 f"asks {amount(r.asked)}; {free} of {amount(r.total)} is left by work that the "
                 f"platform does not run, which holds {held}"
             )
+        case Why.KEPT:
+            return f"asks {amount(r.asked)}; what is free is kept for a step that has waited longer"
         case Why.CAPACITY:
             free = format_quantity(r.free, resource=r.resource)
             return f"asks {amount(r.asked)}; {free} of {amount(r.total)} is free"

@@ -10,17 +10,27 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, Self
 
 from verderer.core.explain import Reason, Why, over_quota, why_not
-from verderer.core.governance.model import ANYWHERE, Account, Bounds, Ground, Order
+from verderer.core.governance.model import (
+    ANYWHERE,
+    PATIENCE_S,
+    Account,
+    Bounds,
+    Ground,
+    Order,
+    points,
+)
 from verderer.core.governance.shares import dominant, standing
 from verderer.core.model.cluster import Place
 from verderer.core.model.resources import Resources
 
-LaneKey = tuple[int, int, int]
-"""Project id, shape id and resource group id."""
+LaneKey = tuple[int, int, int, int]
+"""Project id, shape id, resource group id and priority."""
+HoldKey = tuple[int, int, int]
+"""The same without the priority: what waits for one reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +47,9 @@ class Shape:
 
 
 class Lane(Protocol):
-    """Waiting steps of one shape in one project and group, the longest waiting first."""
+    """Waiting steps of one shape, project, group and priority, the longest waiting first."""
 
     shape: Shape
-    priority: int
 
     def __len__(self) -> int: ...
 
@@ -78,12 +87,14 @@ class _Free:
 
     place: Place
     left: dict[str, int]
+    kept: dict[str, int] = field(default_factory=dict)
+    """What is kept free for steps that have waited long, and not part of `left`."""
 
 
 class _Purse:
     """What is left of a resource group, and who has how much of it, while a plan is made."""
 
-    __slots__ = ("_amounts", "_totals", "contended", "free", "ground", "left", "shares")
+    __slots__ = ("_amounts", "_totals", "contended", "free", "ground", "keeps", "left", "shares")
 
     def __init__(self, ground: Ground, free: Sequence[_Free], *, contended: bool) -> None:
         self.ground = ground
@@ -94,6 +105,8 @@ class _Purse:
             if account.left is not None
         }
         self.contended = contended and ground.order is Order.FAIR
+        self.keeps = False
+        """Something is kept free for a step of this group."""
         self.shares: dict[int, float] = {}
         self._amounts: dict[int, dict[str, float]] = {}
         self._totals = self._whole() if self.contended else {}
@@ -121,6 +134,12 @@ class _Purse:
                     share = max(share, now / whole)
             self.shares[project] = share
 
+    def keep(self, asks: Iterable[tuple[str, int]]) -> None:
+        """Keep what is left of the quota for a step that does not fit yet."""
+        for name, amount in asks:
+            if name in self.left:
+                self.left[name] = max(0, self.left[name] - amount)
+
     def _whole(self) -> dict[str, int]:
         totals: Counter[str] = Counter()
         for free in self.free:
@@ -141,6 +160,23 @@ class _Choice:
     """Beside each: resource, amount on all nodes together, and all there is of it."""
     bounded: tuple[tuple[str, int], ...] = ()
     """The part of `asks` that the group has a quota for."""
+
+    def keep(self) -> None:
+        """Keep free what the step asks for where the smallest part of it is missing."""
+        self.purse.keeps = True
+        self.purse.keep(self.asks)
+        if not self.candidates:
+            return
+
+        def lacking(candidate: tuple[_Free, list[tuple[str, int, int]]]) -> float:
+            left = candidate[0].left
+            return max((max(0, n - left[name]) / n for name, n, _ in candidate[1]), default=0.0)
+
+        free = min(self.candidates, key=lacking)[0]
+        for name, amount in self.asks:
+            taken = min(amount, free.left[name])
+            free.left[name] -= taken
+            free.kept[name] = free.kept.get(name, 0) + taken
 
     @classmethod
     def among(cls, project: int, purse: _Purse, shape: Shape) -> Self:
@@ -185,19 +221,24 @@ class _Choice:
 
 
 _Head = tuple[int, float, float, LaneKey, int]
-"""Priority upside down, share, since when, lane, position in it."""
+"""Points upside down, share, since when, lane, position in it."""
 
 
 class _Round:
     """One plan in the making."""
 
     def __init__(
-        self, lanes: Mapping[LaneKey, Lane], places: Sequence[Place], bounds: Bounds | None
+        self,
+        lanes: Mapping[LaneKey, Lane],
+        places: Sequence[Place],
+        bounds: Bounds | None,
+        now: float | None,
     ) -> None:
         self.plan = Plan()
         self._lanes = lanes
         self._places = places
         self._bounds = bounds
+        self._now = now
         self._free = [_Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online]
         waiting = {(key[0], key[2]) for key, lane in lanes.items() if len(lane)}
         self._projects = Counter(group for _, group in waiting)
@@ -218,7 +259,7 @@ class _Round:
         return self.plan
 
     def _open(self, key: LaneKey, lane: Lane) -> None:
-        project, _, group = key
+        project, _, group, priority = key
         ground = ANYWHERE if self._bounds is None else self._bounds.ground(project, group)
         if ground is None:
             name = "" if self._bounds is None else self._bounds.name(group)
@@ -228,33 +269,41 @@ class _Round:
             contended = self._projects[group] > 1
             purse = self._purses[group] = _Purse(ground, self._free, contended=contended)
         self._choices[key] = _Choice.among(project, purse, lane.shape)
-        self._heads.append((-lane.priority, purse.share(project), lane.since(0), key, 0))
+        since = lane.since(0)
+        self._heads.append((-self._points(priority, since), purse.share(project), since, key, 0))
+
+    def _points(self, priority: int, since: float) -> int:
+        return points(priority, 0.0 if self._now is None else self._now - since)
 
     def _next(self) -> None:
-        priority, share, since, key, position = self._heads[0]
+        rank, share, since, key, position = self._heads[0]
         lane, choice = self._lanes[key], self._choices[key]
         now = choice.purse.share(key[0])
         if now > share:  # it was given something since this was put here
-            heapq.heapreplace(self._heads, (priority, now, since, key, position))
+            heapq.heapreplace(self._heads, (rank, now, since, key, position))
             return
         chosen = choice.take()
         if chosen is None:
             heapq.heappop(self._heads)
-            self.plan.holds[key] = self._explain(lane.shape, choice.purse)
+            self.plan.holds[key] = found = self._explain(lane.shape, choice.purse)
+            waited = 0.0 if self._now is None else self._now - since
+            if waited > PATIENCE_S and not choice.purse.keeps and _waiting_helps(found):
+                choice.keep()
             return
         self.plan.assignments.append(Assignment(lane.step(position), chosen, key))
         position += 1
         if position < len(lane):
-            after = choice.purse.share(key[0])
-            heapq.heapreplace(self._heads, (priority, after, lane.since(position), key, position))
+            after, since = choice.purse.share(key[0]), lane.since(position)
+            rank = -self._points(key[3], since)
+            heapq.heapreplace(self._heads, (rank, after, since, key, position))
         else:
             heapq.heappop(self._heads)
 
     def _explain(self, shape: Shape, purse: _Purse) -> tuple[Reason, ...]:
         """What the group has no quota left for, and one reason for every cluster of it."""
-        left = {f.place.id: f.left for f in self._free}
+        free = {f.place.id: f for f in self._free}
         mine = [p for p in self._places if purse.ground.has(p.id)]
-        found = [why_not(shape.requests, shape.nodes, p, left.get(p.id, {})) for p in mine]
+        found = [_why_not(shape, p, free.get(p.id)) for p in mine]
         if not mine and self._places:
             found = [Reason(why=Why.NO_CLUSTER, group=purse.ground.name)]
         quotas = {
@@ -265,18 +314,39 @@ class _Round:
         return (quota, *found) if quota else tuple(found)
 
 
+def _why_not(shape: Shape, place: Place, free: _Free | None) -> Reason:
+    """One cluster's reason; what is kept free there for another step is said to be that."""
+    if free is None:
+        return why_not(shape.requests, shape.nodes, place, {})
+    found = why_not(shape.requests, shape.nodes, place, free.left)
+    if found.why is not Why.CAPACITY or not free.kept:
+        return found
+    whole = {name: n + free.kept.get(name, 0) for name, n in free.left.items()}
+    other = why_not(shape.requests, shape.nodes, place, whole)
+    return found if other.why is Why.CAPACITY else replace(found, why=Why.KEPT)
+
+
+def _waiting_helps(reasons: Iterable[Reason]) -> bool:
+    """Whether what comes free can start it: its quota is enough, and so is some cluster."""
+    whys = {reason.why for reason in reasons}
+    return Why.OVER_QUOTA not in whys and bool(whys & {Why.CAPACITY, Why.QUOTA, Why.KEPT})
+
+
 def place(
     lanes: Mapping[LaneKey, Lane],
     places: Sequence[Place],
     *,
     limit: int,
     bounds: Bounds | None = None,
+    now: float | None = None,
 ) -> Plan:
     """Propose up to `limit` assignments within `bounds`; None: anywhere, for anybody.
 
-    Order: higher priority first; in a group with a fair order then whose project has the least of
-    it; then who became ready first. A lane whose head does not fit is closed for the round and
-    does not hold up the others. Among clusters where a step fits, the one that stays emptiest
-    gets it.
+    Order: more points first, which are the priority and, by the lanes' clock, what was waited
+    until `now`; in a group with a fair order then whose project has the least of it; then who
+    became ready first. A lane whose head does not fit is closed for the round and does not hold up
+    the others, until it has waited for `PATIENCE_S`: then the first of its group keeps what comes
+    free on the cluster where it lacks the least, so that smaller steps cannot keep it out for
+    ever. Among clusters where a step fits, the one that stays emptiest gets it.
     """
-    return _Round(lanes, places, bounds).run(limit)
+    return _Round(lanes, places, bounds, now).run(limit)

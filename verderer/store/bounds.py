@@ -20,6 +20,8 @@ class ResidentBounds:
     def __init__(self) -> None:
         self.version = 0
         """Of the rules that were read last; 0: none were."""
+        self.now = 0.0
+        """The database's Unix time at that moment."""
         self._groups: list[Row] = []
         self._grants: Mapping[int, tuple[Grant, ...]] = {}
         self._granted: Mapping[int, frozenset[int]] = {}
@@ -54,6 +56,7 @@ class ResidentBounds:
     async def learn(self, tx: Tx, projects: AbstractSet[int]) -> None:
         """Read the rules anew if they changed, or if one of `projects` is new."""
         version, now = await groups.version(tx)
+        self.now = now
         if version != self.version or not projects <= self._grants.keys():
             self._groups = await groups.all_groups(tx)
             self._grants = await grants.all_grants(tx)

@@ -27,11 +27,10 @@ _COMPACT_AT = 4096
 class ResidentLane:
     """First in, first out; the arrays are compacted when half of them is spent."""
 
-    __slots__ = ("_head", "_since", "_steps", "priority", "shape")
+    __slots__ = ("_head", "_since", "_steps", "shape")
 
-    def __init__(self, shape: Shape, priority: int) -> None:
+    def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.priority = priority
         self._steps = array("q")
         self._since = array("d")
         self._head = 0
@@ -64,7 +63,6 @@ class _Later(NamedTuple):
     at: float
     step: int
     lane: LaneKey
-    priority: int
     ready_s: float
 
 
@@ -129,9 +127,10 @@ class Snapshot:
                     continue
             fresh += 1
             if due_in_s is None:
-                self._queue((project, shape, group), step, priority, ready_s)
+                self._queue((project, shape, group, priority), step, ready_s)
             else:
-                later = _Later(now + due_in_s, step, (project, shape, group), priority, ready_s)
+                lane = (project, shape, group, priority)
+                later = _Later(now + due_in_s, step, lane, ready_s)
                 heapq.heappush(self._later, later)
         return fresh
 
@@ -159,6 +158,11 @@ class Snapshot:
         ]
 
     @property
+    def now(self) -> float:
+        """The database's Unix time when it was last looked around, as `since` of lanes is."""
+        return self._rules.now
+
+    @property
     def rules(self) -> int:
         """The version of the rules that `bounds` was made of."""
         return self._rules.version
@@ -167,7 +171,7 @@ class Snapshot:
         """Queue what has paused long enough; return when the next one is due."""
         while self._later and self._later[0].at <= now:
             due = heapq.heappop(self._later)
-            self._queue(due.lane, due.step, due.priority, due.ready_s)
+            self._queue(due.lane, due.step, due.ready_s)
         return self._later[0].at if self._later else None
 
     def put_back(self, lane: LaneKey, steps: Iterable[int], since: float) -> None:
@@ -175,10 +179,10 @@ class Snapshot:
         for step in steps:
             self.lanes[lane].append(step, since)
 
-    def _queue(self, key: LaneKey, step: int, priority: int, ready_s: float) -> None:
+    def _queue(self, key: LaneKey, step: int, ready_s: float) -> None:
         lane = self.lanes.get(key)
         if lane is None:
-            lane = self.lanes[key] = ResidentLane(self._shapes[key[1]], priority)
+            lane = self.lanes[key] = ResidentLane(self._shapes[key[1]])
         lane.append(step, ready_s)
 
     async def _learn_shapes(self, tx: Tx, page: Iterable[Entry]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from verderer.core.errors import Conflict
 from verderer.core.explain import Reason, Why
 from verderer.core.model.actor import Actor, ActorKind
-from verderer.core.placement import LaneKey, Plan, place
+from verderer.core.placement import HoldKey, Plan, place
 from verderer.store.snapshot import Snapshot
 from verderer.store.tables import audit, holds, orders, queue, runs
 from verderer.usecases.context import Context
@@ -40,7 +40,7 @@ class Placer:
         self._ctx = ctx
         self._epoch = epoch
         self.snapshot = Snapshot()
-        self._told: dict[LaneKey, tuple[tuple[Reason, ...], float]] = {}
+        self._told: dict[HoldKey, tuple[tuple[Reason, ...], float]] = {}
         self._begun = False
 
     async def round(self) -> Round:
@@ -57,8 +57,8 @@ class Placer:
             wake_at = self.snapshot.wake_later(now)
             if len(self.snapshot) or self._told:
                 await self.snapshot.look_around(tx)
-        bounds = self.snapshot.bounds
-        plan = place(self.snapshot.lanes, self.snapshot.places, limit=_MOST, bounds=bounds)
+        seen = self.snapshot
+        plan = place(seen.lanes, seen.places, limit=_MOST, bounds=seen.bounds, now=seen.now)
         try:
             placed = await self._write(plan) if plan.assignments else 0
         except Conflict as e:
@@ -111,8 +111,9 @@ class Placer:
 
     async def _explain(self, plan: Plan, now: float) -> None:
         """Write why lanes wait, when the codes change at once, and new numbers now and then."""
-        reasons: dict[LaneKey, tuple[Reason, ...]] = {}
-        for key, found in plan.holds.items():
+        reasons: dict[HoldKey, tuple[Reason, ...]] = {}
+        holds = {(key[0], key[1], key[2]): found for key, found in plan.holds.items()}
+        for key, found in holds.items():
             why = found or (Reason(why=Why.NO_CLUSTER),)
             told = self._told.get(key)
             if (
@@ -121,7 +122,7 @@ class Placer:
                 or (told[0] != why and now - told[1] >= _REFRESH_S)
             ):
                 reasons[key] = why
-        over = [key for key in self._told if key not in plan.holds]
+        over = [key for key in self._told if key not in holds]
         if not (reasons or over) and self._begun:
             return
         await self._write_holds(reasons, over)
@@ -130,7 +131,7 @@ class Placer:
         self._told |= {key: (why, now) for key, why in reasons.items()}
 
     async def _write_holds(
-        self, reasons: Mapping[LaneKey, tuple[Reason, ...]], over: list[LaneKey]
+        self, reasons: Mapping[HoldKey, tuple[Reason, ...]], over: list[HoldKey]
     ) -> None:
         async with self._ctx.db.transaction() as tx:
             if not self._begun:

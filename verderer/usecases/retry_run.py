@@ -71,7 +71,7 @@ async def _reopen(tx: Tx, run: runs.LockedRun, waits: Mapping[int, int]) -> None
     rows = await steps.reset(tx, waits)
     await runs.reopen(tx, run.id, opened=len(rows))
     ready = [
-        queue.Waiting(row["id"], run.id, run.project, row["shape_id"], run.group)
+        queue.Waiting(row["id"], run.id, run.project, row["shape_id"], run.group, run.priority)
         for row in rows
         if row["state"] == "ready"
     ]

@@ -111,6 +111,7 @@ async def _queue(
             project=locked[row["run_id"]].project,
             shape=row["shape_id"],
             group=locked[row["run_id"]].group,
+            priority=locked[row["run_id"]].priority,
             wait_s=(waits or {}).get(row["id"], 0),
         )
         for row in rows

@@ -191,6 +191,7 @@ class Submitter:
             idempotency_key=key,
             cloned_from=submission.cloned_from,
             group=recipe.group,
+            priority=int(recipe.pipeline.priority),
         )
         return _Ready(actor, recipe, run)
 
@@ -296,7 +297,7 @@ class Submitter:
         now = self._ctx.clock()
         rows: list[tuple[object, ...]] = []
         edges: list[tuple[int, int]] = []
-        waiting: list[tuple[int, int, int, int, int]] = []
+        waiting: list[tuple[int, int, int, int, int, int]] = []
         shapes_of = {
             id(pipeline): [
                 shapes[documents.shape_digest(s.requests, s.nodes)] for s in pipeline.steps
@@ -309,8 +310,9 @@ class Submitter:
             shape_of = shapes_of[id(recipe.pipeline)]
             rows += _step_rows(ready, ids, shape_of, now)
             edges += [(ids[a], ids[b]) for a, b in recipe.expansion.edges]
+            run = ready.run
             waiting += [
-                (ids[i], ready.run.id, ready.run.project, shape_of[inst.template], ready.run.group)
+                (ids[i], run.id, run.project, shape_of[inst.template], run.group, run.priority)
                 for i, inst in enumerate(recipe.expansion.instances)
                 if recipe.opening[i].state is StepState.READY
             ]

@@ -40,6 +40,9 @@ _SENTENCES: Mapping[Why, str] = {
         "asks %(asked)s %(resource)s; %(free)s of %(total)s are left by work that the platform "
         "does not run, which holds %(foreign)s"
     ),
+    Why.KEPT: N_(
+        "asks %(asked)s %(resource)s; what is free is kept for a step that has waited longer"
+    ),
     Why.CAPACITY: N_("asks %(asked)s %(resource)s; %(free)s of %(total)s are free"),
     Why.ASSIGNED: N_("was given to this cluster; its agent takes it up next"),
     Why.STARTING: N_("its agent has it: files are fetched, or the cluster makes it"),
@@ -79,6 +82,7 @@ _KINDS: Mapping[Why, str] = {
     Why.OVER_QUOTA: N_("impossible"),
     Why.QUOTA: N_("quota"),
     Why.OTHERS: N_("other tenants"),
+    Why.KEPT: N_("turn"),
     Why.CAPACITY: N_("capacity"),
     Why.ASSIGNED: N_("starting"),
     Why.STARTING: N_("starting"),

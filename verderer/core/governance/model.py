@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
 EVERYTHING: Final = 1
@@ -23,6 +23,30 @@ class GrantKind(StrEnum):
 
     DEFAULT = "default"  # where its runs go unless they name another
     OPTIONAL = "optional"  # for runs that name it, or that its label rule picks
+
+
+class Priority(IntEnum):
+    """How urgent a run is among those of its resource group, in points."""
+
+    LOW = -10
+    NORMAL = 0
+    HIGH = 10
+
+    @property
+    def word(self) -> str:
+        """As documents write it."""
+        return self.name.lower()
+
+
+AGEING_S: Final = 360.0
+"""A step gains a point for so long a wait: after an hour a low one goes level with a normal one."""
+PATIENCE_S: Final = 300.0
+"""What has waited so long, and longest of its group, keeps what comes free until it fits."""
+
+
+def points(priority: int, waited_s: float) -> int:
+    """What orders waiting steps: the priority, and how long they have waited."""
+    return priority + int(max(0.0, waited_s) // AGEING_S)
 
 
 class Account(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from verderer.core.governance.model import Priority
 from verderer.core.model.resources import Resources, may_overcommit
 from verderer.core.pipeline.reading.containers import Raw
 from verderer.core.pipeline.reading.document import Scalar
@@ -33,6 +34,7 @@ def build_pipeline(raw: Raw) -> Pipeline:
         name=metadata.get("name", ""),
         project=metadata.get("project", ""),
         resource_group=metadata.get("resourceGroup", ""),
+        priority=_priority(metadata.get("priority", "")),
         labels=tuple(metadata.get("labels", {}).items()),
         description=metadata.get("description", ""),
         parameters=tuple(
@@ -40,6 +42,11 @@ def build_pipeline(raw: Raw) -> Pipeline:
         ),
         steps=tuple(_step(step or {}) for step in raw.get("steps", ())),
     )
+
+
+def _priority(word: str) -> Priority:
+    known = {one.word: one for one in Priority}
+    return known.get(word, Priority.NORMAL)
 
 
 def _parameter(name: str, value: Scalar | Raw) -> Parameter:

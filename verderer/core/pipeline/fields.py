@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from verderer.core.governance.model import Priority
 from verderer.core.pipeline.limits import (
     MAX_INSTANCES,
     MAX_NAME,
@@ -105,6 +106,12 @@ METADATA: Final = Record(
             NAME,
             "One of the resource groups that the project may use; without it its default.",
             also=("queue", "cluster", "resource_group"),
+        ),
+        Field(
+            "priority",
+            Text(expected="a priority", choices=tuple(one.word for one in Priority)),
+            "How urgent it is among the runs of its resource group; a long wait raises it.",
+            default=Priority.NORMAL.word,
         ),
         Field(
             "labels",

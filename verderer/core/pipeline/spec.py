@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from verderer.core.governance.model import Priority
 from verderer.core.model.resources import NOTHING, Resources
 
 DEFAULT_WHEN: Final = "succeeded()"
@@ -130,6 +131,7 @@ class Pipeline:
     """Empty: the document leaves it to whoever submits it."""
     resource_group: str = ""
     """Empty: the rules of its project choose."""
+    priority: Priority = Priority.NORMAL
     labels: tuple[tuple[str, str], ...] = ()
     description: str = ""
     parameters: tuple[Parameter, ...] = ()

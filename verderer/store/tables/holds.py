@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from verderer.core.placement import LaneKey
+from verderer.core.placement import HoldKey
 from verderer.store.database import Tx, columns
 
 _PUT = """
@@ -26,15 +26,15 @@ _DROP = """
 """
 
 
-async def put(tx: Tx, reasons: Mapping[LaneKey, Sequence[Mapping[str, object]]]) -> None:
-    """Write the reasons by lane."""
+async def put(tx: Tx, reasons: Mapping[HoldKey, Sequence[Mapping[str, object]]]) -> None:
+    """Write the reasons by what lanes have in common."""
     # As text: a list inside an array would be taken for one more dimension.
     rows = [(*lane, msgspec.json.encode(why).decode()) for lane, why in reasons.items()]
     if rows:
         await tx.execute(_PUT, *columns(rows, 4))
 
 
-async def drop(tx: Tx, lanes: Sequence[LaneKey]) -> None:
+async def drop(tx: Tx, lanes: Sequence[HoldKey]) -> None:
     """Nothing of these lanes waits any more."""
     if lanes:
         await tx.execute(_DROP, *columns(lanes, 3))

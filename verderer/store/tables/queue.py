@@ -12,15 +12,15 @@ from verderer.store.database import Tx, columns
 
 _ADD = """
     INSERT INTO queue
-        (step_id, run_id, project_id, shape_id, resource_group_id, not_before, ready_at)
-    SELECT step_id, run_id, project_id, shape_id, resource_group_id,
+        (step_id, run_id, project_id, shape_id, resource_group_id, priority, not_before, ready_at)
+    SELECT step_id, run_id, project_id, shape_id, resource_group_id, priority,
            CASE WHEN wait > interval '0' THEN now() + wait END, now()
       FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::int[],
-                  $6::interval[])
-        AS u (step_id, run_id, project_id, shape_id, resource_group_id, wait)
+                  $6::smallint[], $7::interval[])
+        AS u (step_id, run_id, project_id, shape_id, resource_group_id, priority, wait)
         ON CONFLICT DO NOTHING
 """
-_COPIED = ("step_id", "run_id", "project_id", "shape_id", "resource_group_id")
+_COPIED = ("step_id", "run_id", "project_id", "shape_id", "resource_group_id", "priority")
 _DROP_RUN = "DELETE FROM queue WHERE run_id = $1"
 # Rows of one transaction come in the order in which it wrote them.
 _WHOLE = """
@@ -55,20 +55,22 @@ class Waiting(msgspec.Struct, frozen=True):
     shape: int
     group: int
     """The resource group's id."""
+    priority: int = 0
     wait_s: int = 0
 
 
 async def add(tx: Tx, waiting: Sequence[Waiting]) -> None:
     """Put steps into the queue, some not before a while has passed."""
     rows = [
-        (w.step, w.run, w.project, w.shape, w.group, timedelta(seconds=w.wait_s)) for w in waiting
+        (w.step, w.run, w.project, w.shape, w.group, w.priority, timedelta(seconds=w.wait_s))
+        for w in waiting
     ]
     if rows:
-        await tx.execute(_ADD, *columns(rows, 6))
+        await tx.execute(_ADD, *columns(rows, 7))
 
 
-async def add_new(tx: Tx, rows: Sequence[tuple[int, int, int, int, int]]) -> None:
-    """Put steps that were never queued before: step, run, project, shape, resource group."""
+async def add_new(tx: Tx, rows: Sequence[tuple[int, int, int, int, int, int]]) -> None:
+    """Put steps that were never queued before: step, run, project, shape, group, priority."""
     if rows:
         await tx.copy_records_to_table("queue", records=rows, columns=_COPIED)
 

@@ -16,16 +16,17 @@ from verderer.store.database import Row, Tx, columns
 
 _ADD_RUNS = """
     INSERT INTO runs (id, project_id, name, labels, document, parameters, state, steps, open,
-                      actor, user_id, idempotency_key, cloned_from, resource_group_id, ended_at)
+                      actor, user_id, idempotency_key, cloned_from, resource_group_id, priority,
+                      ended_at)
     SELECT id, project_id, name, labels, document, parameters,
            CASE WHEN open = 0 THEN 'succeeded' ELSE 'queued' END::run_state, steps, open,
            actor, nullif(user_id, 0), idempotency_key, nullif(cloned_from, 0),
-           resource_group_id, CASE WHEN open = 0 THEN now() END
+           resource_group_id, priority, CASE WHEN open = 0 THEN now() END
       FROM unnest($1::bigint[], $2::int[], $3::text[], $4::jsonb[], $5::bytea[], $6::jsonb[],
                   $7::int[], $8::int[], $9::text[], $10::int[], $11::text[], $12::bigint[],
-                  $13::int[])
+                  $13::int[], $14::smallint[])
         AS u (id, project_id, name, labels, document, parameters, steps, open, actor, user_id,
-              idempotency_key, cloned_from, resource_group_id)
+              idempotency_key, cloned_from, resource_group_id, priority)
         ON CONFLICT DO NOTHING
  RETURNING id
 """
@@ -60,7 +61,7 @@ _COUNT = """
 """
 _LOCK = """
     SELECT id, project_id, name, state::text, document, parameters, steps, open, failed,
-           resource_group_id
+           resource_group_id, priority
       FROM runs WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
 """
 # CASE keeps the planner from guessing, as in `steps.py`.
@@ -103,6 +104,7 @@ class NewRun:
     cloned_from: int = 0
     group: int = EVERYTHING
     """The resource group's id."""
+    priority: int = 0
 
 
 async def add_runs(tx: Tx, new: Sequence[NewRun]) -> set[int]:
@@ -122,10 +124,11 @@ async def add_runs(tx: Tx, new: Sequence[NewRun]) -> set[int]:
             r.idempotency_key,
             r.cloned_from,
             r.group,
+            r.priority,
         )
         for r in new
     ]
-    return {row["id"] for row in await tx.fetch(_ADD_RUNS, *columns(rows, 13))}
+    return {row["id"] for row in await tx.fetch(_ADD_RUNS, *columns(rows, 14))}
 
 
 async def by_idempotency_key(tx: Tx, keys: Sequence[tuple[int, str]]) -> dict[Any, Row]:
@@ -171,6 +174,7 @@ class LockedRun(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     group: int
     """The resource group's id."""
+    priority: int
 
 
 async def lock(tx: Tx, ids: Sequence[int]) -> dict[int, LockedRun]:
@@ -187,6 +191,7 @@ async def lock(tx: Tx, ids: Sequence[int]) -> dict[int, LockedRun]:
             open=row["open"],
             failed=row["failed"],
             group=row["resource_group_id"],
+            priority=row["priority"],
         )
         for row in await tx.fetch(_LOCK, ids)
     }
