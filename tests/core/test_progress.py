@@ -10,8 +10,16 @@ from verderer.core.model.step import StepState
 from verderer.core.opening import Opening, open_run
 from verderer.core.pipeline.expand import expand
 from verderer.core.pipeline.parse import parse
-from verderer.core.pipeline.spec import StepSpec
-from verderer.core.progress import Again, Over, Release, after_attempt, after_needs, run_end
+from verderer.core.pipeline.spec import OnClusterLost, StepSpec
+from verderer.core.progress import (
+    MAX_LAUNCHES,
+    Again,
+    Over,
+    Release,
+    after_attempt,
+    after_needs,
+    run_end,
+)
 
 ONCE = StepSpec(name="a", command=("x",))
 TWICE = StepSpec(name="a", command=("x",), retries=1, backoff_s=5)
@@ -69,7 +77,31 @@ BAD = End(cause=EndCause.EXIT, exit_code=3)
 def test_after_attempt(
     end: End, spec: StepSpec, failures: int, state: RunState, expected: Again | Over
 ) -> None:
-    assert after_attempt(end, spec, failures=failures, run_state=state) == expected
+    assert after_attempt(end, spec, number=1, failures=failures, run_state=state) == expected
+
+
+LOST = End(cause=EndCause.LOST)
+RERUN = StepSpec(name="a", command=("x",), on_cluster_lost=OnClusterLost.RERUN)
+
+
+def test_a_lost_attempt_that_may_be_rerun_is_no_failure() -> None:
+    found = after_attempt(LOST, RERUN, number=2, failures=0, run_state=RunState.RUNNING)
+    assert found == Again(5, failed=False)
+
+
+def test_a_lost_attempt_is_rerun_in_no_run_that_is_being_cancelled() -> None:
+    found = after_attempt(LOST, RERUN, number=1, failures=0, run_state=RunState.CANCELLING)
+    assert found == Over(StepState.CANCELLED)
+
+
+def test_a_step_that_is_lost_for_ever_ends() -> None:
+    found = after_attempt(LOST, RERUN, number=MAX_LAUNCHES, failures=0, run_state=RunState.RUNNING)
+    assert isinstance(found, Over)
+
+
+def test_only_what_is_lost_is_rerun() -> None:
+    found = after_attempt(BAD, RERUN, number=1, failures=0, run_state=RunState.RUNNING)
+    assert isinstance(found, Over)
 
 
 @pytest.mark.parametrize(

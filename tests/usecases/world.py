@@ -65,10 +65,19 @@ class World:
         await self.hello(name)
         await self.nodes(name, capacity)
 
-    async def hello(self, name: str = "local", instance: str | None = None) -> None:
+    async def hello(
+        self,
+        name: str = "local",
+        instance: str | None = None,
+        stops_within_s: float | None = None,
+    ) -> None:
         instance = instance or f"{random.getrandbits(64):x}"
         self.epochs[name] = await hello(
-            self.ctx, self.agents[name], instance=instance, version="test"
+            self.ctx,
+            self.agents[name],
+            instance=instance,
+            version="test",
+            stops_within_s=stops_within_s,
         )
 
     async def nodes(self, name: str, capacity: Mapping[str, int]) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from verderer.agent.backoff import Backoff
+from verderer.agent.lease import Lease
 from verderer.agent.reconciler import Reconciler
 from verderer.agent.reporter import Reporter
 from verderer.agent.session import Complaints, Session, pause_s
@@ -34,7 +35,9 @@ _PAUSE: Final = 3.0
 """Looking may take a quarter of the time: after a look that took t comes a pause of 3 t."""
 
 
-async def fetch_orders(session: Session, books: Reconciler, reporter: Reporter) -> None:
+async def fetch_orders(
+    session: Session, books: Reconciler, reporter: Reporter, lease: Lease
+) -> None:
     """Long-poll for orders until cancelled.
 
     Raises:
@@ -52,7 +55,7 @@ async def fetch_orders(session: Session, books: Reconciler, reporter: Reporter) 
             since=desired.revision,
             wait_s=wait_s if desired.whole else 0.0,
         )
-        since, began = desired.revision, time.monotonic()
+        since, began, sent = desired.revision, time.monotonic(), lease.now()
         try:
             answer = await session.call(session.client.sync(request))
         except VerdererError as error:
@@ -61,6 +64,7 @@ async def fetch_orders(session: Session, books: Reconciler, reporter: Reporter) 
             await asyncio.sleep(wait)
             continue
         complaints.over()
+        await lease.granted(answer.lease_s, sent=sent)
         if answer.revision < desired.revision and not answer.full:
             desired.revision = 0  # the server has gone back in time: ask for everything
         books.received(answer, asked=asked)

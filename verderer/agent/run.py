@@ -23,6 +23,7 @@ from verderer.agent.files.transfers import Granter, Transfers
 from verderer.agent.identity.renewing import Renewing
 from verderer.agent.journal import Journal
 from verderer.agent.launching import Launcher
+from verderer.agent.lease import Lease, promise_of
 from verderer.agent.logs.shipping import Shipper
 from verderer.agent.logs.stream import Limits
 from verderer.agent.loop import fetch_orders, tell_nodes, watch_cluster
@@ -127,7 +128,9 @@ async def _enter(
             hint="stop one of the two, or give each cluster a credential of its own",
         )
         await asyncio.sleep(pause)
-    return await open_session(client, version=config.version, kind=driver.kind)
+    return await open_session(
+        client, version=config.version, kind=driver.kind, stops_within_s=promise_of(driver)
+    )
 
 
 async def _serve(
@@ -144,7 +147,7 @@ async def _serve(
     books = _assemble(config, driver, session, transfers, journal, reporter, chores)
     reporting = chores.spawn(reporter.run(session), "reporter")
     loops = [
-        chores.spawn(fetch_orders(session, books, reporter), "orders"),
+        chores.spawn(fetch_orders(session, books, reporter, Lease(driver)), "orders"),
         chores.spawn(watch_cluster(driver, books, settle_s=config.settle_s), "cluster"),
         chores.spawn(tell_nodes(driver, reporter), "nodes"),
         chores.spawn(tell_checks(driver, session, transfers), "checks"),

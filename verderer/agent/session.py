@@ -150,9 +150,17 @@ def pause_s(error: VerdererError, backoff: Backoff) -> float:
     return wait
 
 
-async def open_session(client: ControlPlane, *, version: str, kind: str) -> Session:
-    """Say hello until it is answered; never gives up."""
-    hello = Hello(instance=secrets.token_hex(8), version=version, kind=kind, protocol=PROTOCOL)
+async def open_session(
+    client: ControlPlane, *, version: str, kind: str, stops_within_s: float | None = None
+) -> Session:
+    """Say hello until it is answered; never gives up. `stops_within_s`: see `StopsUnheard`."""
+    hello = Hello(
+        instance=secrets.token_hex(8),
+        version=version,
+        kind=kind,
+        protocol=PROTOCOL,
+        stops_within_s=stops_within_s,
+    )
     backoff, complaints = Backoff(), Complaints("hello to the control plane")
     while True:
         began = time.time()

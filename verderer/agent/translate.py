@@ -36,6 +36,7 @@ def driver_order(order: Order, launch: Launch) -> contract.Order:
         nodes=launch.nodes,
         timeout_s=launch.timeout_s,
         grace_s=launch.grace_s,
+        leased=launch.leased,
         inputs=tuple(
             contract.Input(name=one.name, path=one.path, key=one.key) for one in launch.inputs
         ),

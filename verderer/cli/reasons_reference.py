@@ -62,6 +62,8 @@ _EXAMPLES = {
     Why.BACKOFF: Reason(why=Why.BACKOFF, seconds=20),
     Why.NO_SCHEDULER: Reason(why=Why.NO_SCHEDULER, seconds=42),
     Why.OFFLINE: Reason(why=Why.OFFLINE, cluster="proj-b-tpu", seconds=240),
+    Why.FENCE: Reason(why=Why.FENCE, cluster="proj-b-tpu", seconds=50),
+    Why.NO_FENCE: Reason(why=Why.NO_FENCE, cluster="proj-b-tpu", seconds=240),
     Why.NO_SUCH_RESOURCE: Reason(
         why=Why.NO_SUCH_RESOURCE, cluster="lab", resource="nvidia.com/gpu", asked=8000
     ),

@@ -34,6 +34,7 @@ async def _schedule(settings: Settings) -> None:
         objects_config,
         open_context,
     )
+    from verderer.loops.fences import run_fences
     from verderer.loops.janitor import run_janitor
     from verderer.loops.placement import run_placement
     from verderer.objects.store import open_store
@@ -46,6 +47,7 @@ async def _schedule(settings: Settings) -> None:
         place = run_placement(ctx, holder=me, lease_s=given.lease_s, tick_s=given.tick_s)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(place)
+            tasks.create_task(run_fences(ctx, holder=me, lease_s=given.lease_s))
             tasks.create_task(run_janitor(ctx, store, holder=me))
 
 

@@ -25,6 +25,8 @@ class Why(StrEnum):
     NO_CLUSTER = "no_cluster"  # no cluster is connected
     DISABLED = "disabled"  # an admin took the cluster out
     OFFLINE = "offline"  # its agent is silent
+    FENCE = "fence"  # its cluster is silent; it starts elsewhere once it is sure to have stopped
+    NO_FENCE = "no_fence"  # its cluster is silent, and nobody promises that it is stopped there
     UNFIT = "unfit"  # a check that work depends on does not pass beside the cluster
     NO_SUCH_RESOURCE = "no_such_resource"  # the cluster has none of what is asked
     NODE_TOO_SMALL = "node_too_small"  # no single node is large enough
@@ -59,7 +61,7 @@ class Reason:
     foreign: int = 0
     """Of what would be there, held by work that the platform does not run."""
     seconds: float = 0.0
-    """Of silence, or until a pause is over."""
+    """Of silence, or until a pause or a fence is over."""
     others: tuple[str, ...] = field(default=())
     """Names of the steps that are waited for, or of the check that does not pass."""
 
@@ -222,6 +224,13 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
             return "an admin has taken this cluster out of use"
         case Why.OFFLINE:
             return f"its agent has been silent for {r.seconds:.0f} s"
+        case Why.FENCE:
+            return f"it starts elsewhere in {r.seconds:.0f} s: by then it is sure to have stopped"
+        case Why.NO_FENCE:
+            return (
+                f"after {r.seconds:.0f} s of silence it still cannot start elsewhere: nobody "
+                "promises that it is stopped on this cluster"
+            )
         case Why.UNFIT:
             return f"its check does not pass: {', '.join(r.others)}"
         case Why.NO_SUCH_RESOURCE:
@@ -269,6 +278,8 @@ def _change(r: Reason) -> str:  # noqa: C901 - one line for each code
             return f"remove the request for {r.resource}, or connect a cluster that has it"
         case Why.OFFLINE:
             return "bring its agent back"
+        case Why.NO_FENCE:
+            return "bring its agent back; or whoever knows that it is off declares the cluster lost"
         case Why.UNFIT:
             return "its page says what to do about the check"
         case Why.DISABLED:

@@ -10,8 +10,10 @@ from verderer.core.model.attempt import End, EndCause
 from verderer.core.model.run import RunState
 from verderer.core.model.step import StepState
 from verderer.core.pipeline.expressions import evaluate_when
-from verderer.core.pipeline.spec import DEFAULT_WHEN, StepSpec
+from verderer.core.pipeline.spec import DEFAULT_WHEN, OnClusterLost, StepSpec
 
+MAX_LAUNCHES: Final = 100
+"""From this attempt on a lost one counts as a failure: something about the step itself kills it."""
 _NEVER_RETRIED: Final = frozenset({EndCause.CANCELLED})
 
 
@@ -20,6 +22,8 @@ class Again:
     """Another attempt follows, not earlier than `wait_s` seconds from now."""
 
     wait_s: int
+    failed: bool = True
+    """Whether the attempt before it counts as a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,23 @@ class Release:
     """Everything that a step needed is over and its condition holds: it may be placed."""
 
 
-def after_attempt(end: End, spec: StepSpec, *, failures: int, run_state: RunState) -> Again | Over:
-    """Decide what an attempt's end means for its step.
+def after_attempt(
+    end: End, spec: StepSpec, *, number: int, failures: int, run_state: RunState
+) -> Again | Over:
+    """Decide what the end of attempt `number` means for its step.
 
     `failures` counts the attempts that failed before this one since the run was last (re)started.
-    A run that is being cancelled starts nothing more. A lost attempt counts as a failure: what it
-    did before it vanished is unknown, so only `retries` allows another.
+    A run that is being cancelled starts nothing more. What a lost attempt did before it vanished is
+    unknown, so it counts as a failure and only `retries` allows another, unless the step says that
+    it may be run anew.
     """
     if end.state.value == "succeeded":
         return Over(StepState.SUCCEEDED)
     if end.cause in _NEVER_RETRIED or run_state is RunState.CANCELLING:
         return Over(StepState.CANCELLED, "cancelled" if end.cause in _NEVER_RETRIED else "")
+    rerun = end.cause is EndCause.LOST and spec.on_cluster_lost is OnClusterLost.RERUN
+    if rerun and number < MAX_LAUNCHES:
+        return Again(spec.backoff_s, failed=False)
     if failures < spec.retries:
         return Again(spec.wait_before(failures + 2))
     return Over(StepState.FAILED, describe(end))

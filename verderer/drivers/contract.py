@@ -51,6 +51,8 @@ class Order:
     nodes: int = 1
     timeout_s: float | None = None
     grace_s: float = 30.0
+    leased: bool = False
+    """It may go on only while the agent's lease lasts; see `StopsUnheard`."""
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
     carry: str = field(default="", repr=False)
@@ -176,6 +178,26 @@ class CarriesApart(Protocol):
     """
 
     carries_apart: bool
+
+
+@runtime_checkable
+class StopsUnheard(Protocol):
+    """Optional: what was ordered as `leased` is stopped when nobody renews the lease any more.
+
+    This must not need the agent: when that is dead the work has to end all the same, and a driver
+    that cannot see to it does not have the ability.
+    """
+
+    stops_within_s: float
+    """From the lease's end until nothing of such an attempt can be running, at worst."""
+
+    def now(self) -> float:
+        """Seconds of the clock that leases are measured by; it runs while the machine sleeps."""
+        ...
+
+    async def renew(self, until: float) -> None:
+        """Let leased work go on until this moment of `now`; an earlier one changes nothing."""
+        ...
 
 
 @runtime_checkable

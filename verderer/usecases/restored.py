@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.model.attempt import End, EndCause
-from verderer.store.tables import audit, rewound
+from verderer.store.tables import audit
+from verderer.store.tables.lost import rewound
 from verderer.usecases.agents.give_up import end_all_on
 from verderer.usecases.context import Context
 

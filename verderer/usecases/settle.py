@@ -91,11 +91,11 @@ async def _decide_successors(ctx: Context, tx: Tx, ends: Ends, ended: Sequence[i
 
 
 async def queue_again(
-    tx: Tx, waits: Mapping[int, int], locked: Mapping[int, runs.LockedRun]
+    tx: Tx, others: Sequence[steps.Another], locked: Mapping[int, runs.LockedRun]
 ) -> None:
-    """Steps whose attempt failed wait for another, each for its seconds."""
-    rows = await steps.again(tx, waits)
-    await _queue(tx, rows, locked, waits)
+    """Steps whose attempt is over wait for another, each for its seconds."""
+    rows = await steps.again(tx, others)
+    await _queue(tx, rows, locked, {a.id: a.wait_s for a in others})
 
 
 async def _queue(

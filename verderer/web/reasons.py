@@ -22,6 +22,11 @@ _SENTENCES: Mapping[Why, str] = {
     Why.NO_CLUSTER: N_("no cluster is connected"),
     Why.DISABLED: N_("an admin has taken this cluster out of use"),
     Why.OFFLINE: N_("its agent has been silent for %(time)s"),
+    Why.FENCE: N_("it starts elsewhere in %(time)s: by then it is sure to have stopped"),
+    Why.NO_FENCE: N_(
+        "after %(time)s of silence it still cannot start elsewhere: nobody promises that it is "
+        "stopped on this cluster"
+    ),
     Why.UNFIT: N_("its check does not pass: %(others)s"),
     Why.NO_SUCH_RESOURCE: N_("asks %(asked)s %(resource)s; this cluster has none"),
     Why.NODE_TOO_SMALL: N_("asks %(asked)s %(resource)s on one node; the largest has %(total)s"),
@@ -57,6 +62,9 @@ _CHANGES: Mapping[Why, str] = {
     Why.CLUSTER_TOO_SMALL: N_("ask at most %(total)s %(resource)s in all, or add nodes"),
     Why.NO_SUCH_RESOURCE: N_("remove the request, or connect a cluster that has it"),
     Why.OFFLINE: N_("bring its agent back"),
+    Why.NO_FENCE: N_(
+        "bring its agent back; or whoever knows that it is off declares the cluster lost"
+    ),
     Why.UNFIT: N_("its page says what to do about the check"),
     Why.DISABLED: N_("an admin can enable it"),
     Why.NO_CLUSTER: N_("connect a cluster; `verderer up` starts one on this machine"),
@@ -74,6 +82,8 @@ _KINDS: Mapping[Why, str] = {
     Why.NO_CLUSTER: N_("cluster"),
     Why.DISABLED: N_("disabled"),
     Why.OFFLINE: N_("offline"),
+    Why.FENCE: N_("pause"),
+    Why.NO_FENCE: N_("offline"),
     Why.UNFIT: N_("unfit"),
     Why.NO_SUCH_RESOURCE: N_("impossible"),
     Why.NODE_TOO_SMALL: N_("impossible"),

@@ -31,6 +31,9 @@ class Hello(Document):
     kind: str
     """`kubernetes`, `slurm` or `local`."""
     protocol: int = PROTOCOL
+    stops_within_s: float | None = None
+    """Leased work ends within so many seconds of its lease's end, even when the agent is dead;
+    None: nobody can promise that here."""
 
 
 class Welcome(Document):
@@ -73,6 +76,8 @@ class Launch(Document):
     nodes: int = 1
     timeout_s: float | None = None
     grace_s: float = 30.0
+    leased: bool = False
+    """It may go on only while the lease lasts."""
     inputs: list[InputFile] = []
     outputs: list[OutputFile] = []
 
@@ -99,6 +104,8 @@ class SyncResponse(Document):
     revision: int
     full: bool = False
     orders: list[Order] = []
+    lease_s: float = 0.0
+    """How long leased work may go on, from when this request was sent; never shortens a lease."""
 
 
 class EndFact(Document):

@@ -36,7 +36,11 @@ async def _hello(state: Any, actor: Actor, document: wire.Hello) -> wire.Welcome
     if document.protocol < 1:
         raise Invalid(f"protocol {document.protocol} is not spoken here")
     epoch = await hello(
-        state.context, actor, instance=document.instance[:100], version=document.version[:100]
+        state.context,
+        actor,
+        instance=document.instance[:100],
+        version=document.version[:100],
+        stops_within_s=document.stops_within_s,
     )
     return wire.Welcome(
         cluster=actor.name,
@@ -87,6 +91,7 @@ def _answer(epoch: int, found: Orders) -> wire.SyncResponse:
         epoch=epoch,
         revision=found.revision,
         full=found.full,
+        lease_s=max(0.0, found.lease_s),
         orders=[translate.order(order) for order in found.orders],
     )
 

@@ -9,6 +9,7 @@ from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.core.model.cluster import CheckLevel, CheckReport, NodeReport
 from verderer.core.model.resources import Resources
 from verderer.core.model.waiting import Pending, Waiting
+from verderer.core.pipeline.spec import OnClusterLost
 from verderer.usecases.agents import hand_out_orders
 from verderer.usecases.agents.receive_logs import Chunk
 from verderer.usecases.agents.receive_report import Fact
@@ -147,6 +148,7 @@ def _launch(begin: hand_out_orders.Begin) -> wire.Launch:
         nodes=spec.nodes,
         timeout_s=spec.timeout_s,
         grace_s=float(spec.grace_s),
+        leased=spec.on_cluster_lost is OnClusterLost.RERUN,
         inputs=[wire.InputFile(name=i.name, path=i.path, key=i.key) for i in begin.inputs],
         outputs=[wire.OutputFile(name=o.name, path=o.path, key=o.key) for o in begin.outputs],
     )

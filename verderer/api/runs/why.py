@@ -23,6 +23,7 @@ from verderer.core.model.step import StepState
 from verderer.objects.log_reading import last_lines
 from verderer.store.views.steps import Shown, list_attempts, shown_attempt
 from verderer.store.views.why import OnCluster, StuckStep, scheduler_gone_s, stuck_steps
+from verderer.usecases.explain_silence import explain_silence
 from verderer.wire.runs import EndedOut, ReasonOut, WhyOut
 
 
@@ -46,8 +47,13 @@ async def why_run(
             limit=limit + 1,
         )
         gone_s = await scheduler_gone_s(tx, actor.scope)
+        fences = {s.idx: await explain_silence(context, tx, s) for s in rows}
     now = context.clock()
-    return page_of(rows, limit, key=lambda s: s.idx, show=lambda s: show_why(s, gone_s, now))
+
+    def show(step: StuckStep) -> WhyOut:
+        return show_why(step, gone_s, now, fences[step.idx])
+
+    return page_of(rows, limit, key=lambda s: s.idx, show=show)
 
 
 @get("/runs/{run:str}/steps/{step:str}/why", opt=READ, tags=["runs"], summary="Why a step waits")
@@ -65,12 +71,13 @@ async def why_step(
         found = await the_step(tx, actor, head, step)
         rows = await stuck_steps(tx, actor.scope, head.id, found.idx)
         gone_s = await scheduler_gone_s(tx, actor.scope)
+        fence = await explain_silence(context, tx, rows[0])
         attempts = await list_attempts(tx, actor.scope, head.id, found.idx)
         newest = attempts[-1] if attempts else None
         output = None
         if newest is not None and newest.end is not None and may_tell(newest.end):
             _, output = await find_output(tx, actor, run, step, newest.number, 0)
-    shown = show_why(rows[0], gone_s, context.clock())
+    shown = show_why(rows[0], gone_s, context.clock(), fence)
     if newest is None or newest.end is None or newest.state is AttemptState.SUCCEEDED:
         return shown
     last = await last_lines(source_of(request.app.state), output.infos) if output else b""
@@ -87,9 +94,13 @@ def _ended(number: int, end: End, last: bytes, step: StuckStep) -> EndedOut:
     )
 
 
-def show_why(step: StuckStep, gone_s: float | None, now: datetime) -> WhyOut:
-    """The document of one step; `gone_s` is what `scheduler_gone_s` gives."""
+def show_why(
+    step: StuckStep, gone_s: float | None, now: datetime, fence: Reason | None = None
+) -> WhyOut:
+    """The document of one step; the rest is what `scheduler_gone_s` and `explain_silence` give."""
     reasons = reasons_of(step, gone_s, now)
+    if fence is not None and step.state is StepState.ACTIVE:
+        reasons.append(show_reason(fence))
     return WhyOut(
         index=step.idx,
         step=step.name,

@@ -18,6 +18,7 @@ from verderer.core.pipeline.spec import (
     DEFAULT_GRACE_S,
     DEFAULT_WHEN,
     InputSpec,
+    OnClusterLost,
     OutputKind,
     OutputSpec,
     Parameter,
@@ -40,7 +41,7 @@ def build_pipeline(raw: Raw) -> Pipeline:
         parameters=tuple(
             _parameter(name, value) for name, value in raw.get("parameters", {}).items()
         ),
-        steps=tuple(_step(step or {}) for step in raw.get("steps", ())),
+        steps=tuple(_step(step or {}, lost=raw) for step in raw.get("steps", ())),
     )
 
 
@@ -78,7 +79,8 @@ def _type_of(value: Scalar | None) -> ParameterType:
     return ParameterType.BOOL if is_bool(value.text) else ParameterType.STRING
 
 
-def _step(raw: Raw) -> StepSpec:
+def _step(raw: Raw, *, lost: Raw) -> StepSpec:
+    """One step; `lost` is what says `onClusterLost` when the step does not."""
     inputs = tuple(_input(name, value) for name, value in raw.get("inputs", {}).items())
     requests, limits = _resources(raw.get("resources", {}))
     retries, backoff_s = _retries(raw.get("retries", 0))
@@ -97,6 +99,7 @@ def _step(raw: Raw) -> StepSpec:
         backoff_s=backoff_s,
         timeout_s=raw.get("timeout"),
         grace_s=raw.get("grace", DEFAULT_GRACE_S),
+        on_cluster_lost=_on_cluster_lost(raw, lost),
         inputs=inputs,
         outputs=tuple(_output(name, value) for name, value in raw.get("outputs", {}).items()),
         when=raw.get("when", DEFAULT_WHEN),
@@ -105,6 +108,11 @@ def _step(raw: Raw) -> StepSpec:
             for name, values in raw.get("matrix", {}).items()
         ),
     )
+
+
+def _on_cluster_lost(step: Raw, pipeline: Raw) -> OnClusterLost:
+    given = step.get("onClusterLost", pipeline.get("onClusterLost"))
+    return OnClusterLost(given) if given in tuple(OnClusterLost) else OnClusterLost.WAIT
 
 
 def _texts(raw: Raw, name: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from verderer.core.pipeline.spec import (
     DEFAULT_GRACE_S,
     DEFAULT_WHEN,
     MAX_BACKOFF_S,
+    OnClusterLost,
     OutputKind,
     ParameterType,
 )
@@ -224,6 +225,11 @@ RETRIES: Final = Record(
     ),
 )
 
+_ON_CLUSTER_LOST: Final = Text(
+    expected="what to do when its cluster is lost", choices=tuple(OnClusterLost)
+)
+_LOST_ALSO: Final = ("on_cluster_lost", "onlost", "clusterlost", "whenclusterlost")
+
 _WORDS: Final = ListOf(Text(expected="a text"), "a list of texts", maximum=1_000)
 
 STEP: Final = Record(
@@ -295,6 +301,14 @@ STEP: Final = Record(
             also=("terminationgraceperiodseconds", "graceperiod"),
         ),
         Field(
+            "onClusterLost",
+            _ON_CLUSTER_LOST,
+            "When its cluster cannot be reached: `wait` for it, the work goes on there; or `rerun` "
+            "it elsewhere, once it is sure to have been stopped there.",
+            default=OnClusterLost.WAIT.value,
+            also=_LOST_ALSO,
+        ),
+        Field(
             "inputs",
             MapOf(VARIABLE, Either(SOURCE, INPUT, "step.output"), "a mapping of inputs"),
             "Outputs of earlier steps that it reads; each implies the need.",
@@ -342,6 +356,13 @@ PIPELINE: Final = Record(
             ),
             "Values that whoever submits the pipeline may choose.",
             also=("params", "arguments", "inputs"),
+        ),
+        Field(
+            "onClusterLost",
+            _ON_CLUSTER_LOST,
+            "What steps do that do not say `onClusterLost` themselves.",
+            default=OnClusterLost.WAIT.value,
+            also=_LOST_ALSO,
         ),
         Field(
             "steps",

@@ -36,6 +36,13 @@ class OutputKind(StrEnum):
     AUTO = "auto"  # whichever of the two is there when the step ends
 
 
+class OnClusterLost(StrEnum):
+    """What becomes of a step whose cluster cannot be reached."""
+
+    WAIT = "wait"  # its work goes on there; nothing starts elsewhere until somebody knows
+    RERUN = "rerun"  # it is stopped there, and starts elsewhere once it is sure to have stopped
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """A value that whoever submits the pipeline may choose."""
@@ -101,6 +108,7 @@ class StepSpec:
     inputs: tuple[InputSpec, ...] = ()
     outputs: tuple[OutputSpec, ...] = ()
     when: str = DEFAULT_WHEN
+    on_cluster_lost: OnClusterLost = OnClusterLost.WAIT
     matrix: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Axes in the order written, each with its values; empty: the step is one instance."""
 

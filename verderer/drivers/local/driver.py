@@ -16,13 +16,17 @@ from verderer.drivers.local import gpus, logreader, orders
 from verderer.drivers.local.attempt import LocalAttempt, bar
 from verderer.drivers.local.layout import PRIVATE, Layout
 from verderer.drivers.local.machine import Machine
-from verderer.drivers.local.monitor import records
+from verderer.drivers.local.monitor import lease, records
 from verderer.drivers.local.roster import Roster
 
 SPOOL_BYTES = 256 * 1024 * 1024
 PIDS = 32_768
 _FOLLOW_S = 5.0
 """Longest wait for a poke about new output before looking anyway."""
+_KILL_S = 10.0
+"""What killing everything that an attempt has started takes on a busy machine."""
+_RENEW_S = 1.0
+"""A lease that would last so little longer is not written anew."""
 
 
 class LocalDriver:
@@ -33,6 +37,7 @@ class LocalDriver:
     """
 
     kind = "local"
+    stops_within_s = lease.GRACE_S + lease.LOOK_S + _KILL_S
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class LocalDriver:
         )
         self._machine = Machine(self._layout.root, capacity, cgroup, find_devices)
         self._roster = Roster(self._layout, node=self._machine.name, clock=clock)
+        self._leased_until = float("-inf")
 
     async def observe(self) -> Sequence[Observed]:
         """Every attempt with a directory here. Only what changed since the last call is read."""
@@ -126,6 +132,26 @@ class LocalDriver:
             await self._discard(key)
         except OSError as problem:
             raise Fault(f"{key} cannot be removed: {problem}") from problem
+
+    def now(self) -> float:
+        """Seconds since boot, sleep included."""
+        return lease.now()
+
+    async def renew(self, until: float) -> None:
+        """Tell the monitors of leased attempts; each reads it when what it knows is over.
+
+        Raises:
+            Fault: it cannot be written; leased work ends when the last one is over.
+        """
+        roster = self._open()
+        if until - self._leased_until < _RENEW_S:
+            return
+        document = {"boot": roster.boot, "until": until}
+        try:
+            records.write(str(self._layout.root), records.LEASE, document)
+        except OSError as problem:
+            raise Fault(f"the lease cannot be written: {problem}") from problem
+        self._leased_until = until
 
     async def nodes(self) -> Sequence[NodeFacts]:
         """This machine. The label `verderer.dev/limits` says which limits are enforced."""

@@ -109,6 +109,7 @@ def compose(order: Order, home: Path, terms: Terms, devices: Sequence[list[str]]
         "cgroup": {"version": terms.limits.version, "bases": dict(terms.limits.bases)},
         "timeout_s": timeout,
         "grace_s": order.grace_s,
+        "leased": order.leased,
         "spool_bytes": terms.spool_bytes,
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from verderer.core.model.cluster import NodeReport
 from verderer.store.database import Row, Tx, columns
@@ -11,15 +12,16 @@ _HELLO = """
     UPDATE clusters
        SET epoch = CASE WHEN instance = $2 THEN epoch ELSE epoch + 1 END,
            instance = $2, agent_version = $3
-     WHERE id = $1 AND enabled
+     WHERE id = $1
  RETURNING epoch
 """
 _EPOCH = "SELECT 1 FROM clusters WHERE id = $1 AND epoch = $2 FOR KEY SHARE"
 _SEEN = """
-    INSERT INTO heartbeats (cluster_id, seen_at)
-    SELECT id, now() FROM clusters WHERE id = ANY($1)
-     ORDER BY id
-        ON CONFLICT (cluster_id) DO UPDATE SET seen_at = excluded.seen_at
+    INSERT INTO heartbeats AS h (cluster_id, seen_at)
+    SELECT c.id, now() - u.ago
+      FROM unnest($1::int[], $2::interval[]) AS u (id, ago) JOIN clusters AS c ON c.id = u.id
+     ORDER BY c.id
+        ON CONFLICT (cluster_id) DO UPDATE SET seen_at = greatest(h.seen_at, excluded.seen_at)
 """
 _NODES = """
     INSERT INTO nodes
@@ -93,7 +95,7 @@ async def put(tx: Tx, cluster_id: str, kind: str, credential_hash: bytes) -> int
 
 
 async def hello(tx: Tx, cluster: int, instance: str, version: str) -> int | None:
-    """Open a session and return its epoch; the same instance keeps its own. None: disabled."""
+    """Open a session and return its epoch; the same instance keeps its own. None: no such one."""
     epoch: int | None = await tx.fetchval(_HELLO, cluster, instance, version)
     return epoch
 
@@ -103,9 +105,10 @@ async def holds_epoch(tx: Tx, cluster: int, epoch: int) -> bool:
     return await tx.fetchval(_EPOCH, cluster, epoch) is not None
 
 
-async def seen(tx: Tx, clusters: Sequence[int]) -> None:
-    """These clusters' agents were heard now, by the database's clock."""
-    await tx.execute(_SEEN, clusters)
+async def seen(tx: Tx, clusters: Mapping[int, float]) -> None:
+    """These clusters' agents were heard so many seconds ago, by the database's clock."""
+    rows = [(cluster, timedelta(seconds=ago)) for cluster, ago in sorted(clusters.items())]
+    await tx.execute(_SEEN, *columns(rows, 2))
 
 
 async def put_nodes(tx: Tx, cluster: int, nodes: Sequence[NodeReport]) -> bool:

@@ -28,8 +28,8 @@ _STARTED = """
 """
 _AGAIN = """
     UPDATE steps AS s
-       SET state = 'ready', failures = s.failures + 1, ready_at = now() + u.wait
-      FROM unnest($1::bigint[], $2::interval[]) AS u (id, wait)
+       SET state = 'ready', failures = s.failures + u.failed, ready_at = now() + u.wait
+      FROM unnest($1::bigint[], $2::interval[], $3::smallint[]) AS u (id, wait, failed)
      WHERE s.id = u.id AND CASE WHEN s.state = 'active' THEN true END
  RETURNING s.id, s.run_id, s.shape_id, u.wait
 """
@@ -113,10 +113,21 @@ async def started(tx: Tx, moments: Sequence[tuple[int, datetime]]) -> None:
         await tx.execute(_STARTED, *columns(moments, 2))
 
 
-async def again(tx: Tx, waits: Mapping[int, int]) -> list[Row]:
-    """Steps whose attempt failed wait for the next one, for seconds by step id."""
-    rows = [(step, timedelta(seconds=wait)) for step, wait in sorted(waits.items())]
-    return list(await tx.fetch(_AGAIN, *columns(rows, 2)))
+class Another(msgspec.Struct, frozen=True, kw_only=True):
+    """A step whose attempt is over waits for the next one."""
+
+    id: int
+    wait_s: int
+    failed: int = 1
+    """1 when the attempt that is over counts as a failure, else 0."""
+
+
+async def again(tx: Tx, others: Sequence[Another]) -> list[Row]:
+    """Steps become ready again, each after its wait; return id, run_id, shape_id and wait."""
+    rows = [
+        (a.id, timedelta(seconds=a.wait_s), a.failed) for a in sorted(others, key=lambda a: a.id)
+    ]
+    return list(await tx.fetch(_AGAIN, *columns(rows, 3)))
 
 
 async def successors(tx: Tx, ended: Sequence[int]) -> list[Successor]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from verderer.core.fencing import Silence
 from verderer.core.model.actor import Scope
 from verderer.core.model.attempt import AttemptState
 from verderer.core.model.step import StepState
@@ -24,7 +25,9 @@ _STUCK = """
            h.requests, h.nodes, o.reasons, c.cluster_id,
            extract(epoch FROM now() - b.seen_at)::float AS silent_s,
            a.state::text AS attempt, a.number, a.assigned_at,
-           w.code, w.message, w.numbers, w.hopeless, w.since
+           w.code, w.message, w.numbers, w.hopeless, w.since,
+           r.document, s.template, c.stops_within_s,
+           coalesce(a.assigned_at >= c.promised_since, false) AS under_promise
       FROM steps AS s
       JOIN runs AS r ON r.id = s.run_id
       JOIN shapes AS h ON h.id = s.shape_id
@@ -95,6 +98,10 @@ class StuckStep:
     """Seconds since that cluster was last heard of."""
     on_cluster: OnCluster | None = None
     """Set while its attempt has not begun there."""
+    document: bytes = b""
+    template: int = 0
+    silence: Silence | None = None
+    """Set when an attempt of it is under way on a cluster that was heard of at least once."""
 
 
 async def stuck_steps(
@@ -125,9 +132,22 @@ async def stuck_steps(
             cluster=row["cluster_id"] or "",
             silent_s=row["silent_s"],
             on_cluster=on_cluster(row),
+            document=row["document"],
+            template=row["template"],
+            silence=_silence(row),
         )
         for row in rows
     ]
+
+
+def _silence(row: Row) -> Silence | None:
+    if row["silent_s"] is None:
+        return None
+    return Silence(
+        silent_s=row["silent_s"],
+        stops_within_s=row["stops_within_s"],
+        under_promise=row["under_promise"],
+    )
 
 
 def on_cluster(row: Row) -> OnCluster | None:

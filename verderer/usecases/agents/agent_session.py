@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from verderer.core.errors import Conflict, NotAllowed
+from verderer.core.errors import Conflict, NotFound
+from verderer.core.fencing import MAX_STOPS_WITHIN_S
 from verderer.core.model.actor import Actor
 from verderer.core.model.cluster import CheckReport, NodeReport, unfit_by
 from verderer.store.tables import audit, checks, clusters
+from verderer.store.tables.lost import fences
 from verderer.usecases.context import Context
 
 
-async def hello(ctx: Context, actor: Actor, *, instance: str, version: str) -> int:
+async def hello(
+    ctx: Context,
+    actor: Actor,
+    *,
+    instance: str,
+    version: str,
+    stops_within_s: float | None = None,
+) -> int:
     """Open a session and return its epoch; from now on earlier sessions are refused.
 
+    `stops_within_s` is what the agent promises about leased work, see `core.fencing`. A cluster
+    that was taken out of use is let in: what still runs there has to be reported.
+
     Raises:
-        NotAllowed: the cluster was taken out of use.
+        NotFound: the cluster is gone.
     """
+    if stops_within_s is not None and not 0 <= stops_within_s <= MAX_STOPS_WITHIN_S:
+        stops_within_s = None
     async with ctx.db.transaction() as tx:
         epoch = await clusters.hello(tx, actor.id, instance, version)
         if epoch is None:
-            raise NotAllowed(
-                f"cluster {actor.name} is disabled", hint="An admin can enable it again."
-            )
-        await clusters.seen(tx, [actor.id])
+            raise NotFound(f"cluster {actor.name} is gone")
+        await fences.promise(tx, actor.id, stops_within_s)
+        await clusters.seen(tx, {actor.id: 0.0})
         detail = {"epoch": epoch, "instance": instance[:64], "version": version[:64]}
         entry = audit.Entry(
             action="cluster.session_opened", object=f"cluster:{actor.name}", detail=detail
@@ -33,10 +46,10 @@ async def hello(ctx: Context, actor: Actor, *, instance: str, version: str) -> i
     return epoch
 
 
-async def heard(ctx: Context, cluster_ids: Sequence[int]) -> None:
-    """Note, for many clusters at once, that their agents were heard now."""
+async def heard(ctx: Context, ago_s: Mapping[int, float]) -> None:
+    """Note, for many clusters at once, how many seconds ago their agents were heard."""
     async with ctx.db.transaction() as tx:
-        await clusters.seen(tx, cluster_ids)
+        await clusters.seen(tx, ago_s)
 
 
 async def receive_nodes(

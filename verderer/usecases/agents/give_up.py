@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verderer.core.model.actor import Actor, ActorKind
 from verderer.core.model.attempt import AttemptKey, AttemptState, End
-from verderer.store.tables import rewound
+from verderer.store.tables.lost import rewound
 from verderer.usecases.agents.receive_report import Fact, receive_facts
 from verderer.usecases.context import Context
 

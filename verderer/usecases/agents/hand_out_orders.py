@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from verderer.core.errors import Conflict
+from verderer.core.fencing import lease_left
 from verderer.core.model.actor import Actor
 from verderer.core.model.attempt import AttemptKey, AttemptState
 from verderer.core.model.ids import run_id_text
@@ -14,7 +15,8 @@ from verderer.core.pipeline.expand import Instance, Source, sources_of
 from verderer.core.pipeline.render import Launch, render
 from verderer.core.pipeline.spec import Pipeline, StepSpec
 from verderer.store.database import Row, Tx
-from verderer.store.tables import attempts, clusters, results
+from verderer.store.tables import attempts, results
+from verderer.store.tables.lost import fences
 from verderer.usecases.context import Context
 from verderer.usecases.step_tokens import make_step_token
 
@@ -63,6 +65,8 @@ class Orders:
     revision: int
     full: bool
     orders: Sequence[Order]
+    lease_s: float = 0.0
+    """How long leased work may go on, from when this was asked for; 0 or less: not at all."""
 
 
 async def hand_out(ctx: Context, actor: Actor, *, epoch: int, since: int) -> Orders:
@@ -72,14 +76,16 @@ async def hand_out(ctx: Context, actor: Actor, *, epoch: int, since: int) -> Ord
         Conflict: `stale_epoch`: another instance speaks for the cluster now.
     """
     async with ctx.db.reading() as tx:
-        if not await clusters.holds_epoch(tx, actor.id, epoch):
+        silent_s = await fences.silence_of(tx, actor.id, epoch)
+        if silent_s is None:
             raise Conflict("another agent speaks for this cluster now", code="stale_epoch")
         revision, rows = await attempts.desired(tx, actor.id, since, most=MOST)
         starting = [row for row in rows if row["state"] != AttemptState.STOPPING]
         made = await _inputs(ctx, tx, starting)
         orders = [await _order(ctx, tx, row, made) for row in rows]
     # A part of everything is not everything: the agent must not stop what comes later.
-    return Orders(revision, since == 0 and len(rows) < MOST, orders)
+    full = since == 0 and len(rows) < MOST
+    return Orders(revision, full, orders, lease_left(silent_s))
 
 
 _Made = Mapping[tuple[int, int, str], str]

@@ -139,15 +139,22 @@ async def _end(ctx: Context, tx: Tx, work: _Work, locked: Mapping[int, runs.Lock
     await attempts.end(tx, list(work.ended.values()))
     await results.add_artifacts(tx, work.outputs)
     ends = Ends(locked=locked)
-    again: dict[int, int] = {}
+    again: list[steps.Another] = []
     begun: list[attempts.Change] = []
     for key, change in work.ended.items():
         run, held = locked[key.run], work.held[key]
         assert change.end is not None  # noqa: S101 - `_fold` puts only ends here
         spec = (await ctx.pipelines.load(tx, run.document)).steps[held.template]
-        verdict = after_attempt(change.end, spec, failures=held.failures, run_state=run.state)
+        verdict = after_attempt(
+            change.end,
+            spec,
+            number=key.number,
+            failures=held.failures,
+            run_state=run.state,
+        )
         if isinstance(verdict, Again):
-            again[held.step] = verdict.wait_s
+            failed = int(verdict.failed)
+            again.append(steps.Another(id=held.step, wait_s=verdict.wait_s, failed=failed))
             begun.append(change)
         else:
             ends.add(key.run, _ended(change, verdict))

@@ -29,6 +29,8 @@ from verderer.store.views.steps import (
 from verderer.store.views.waiting import Blocker, Waiting, blockers, waiting
 from verderer.store.views.why import OnCluster, stuck_steps
 from verderer.usecases.cancel_run import cancel
+from verderer.usecases.context import Context
+from verderer.usecases.explain_silence import explain_silence
 from verderer.usecases.retry_run import retry
 from verderer.web import live, timeline, visitor
 from verderer.web.findings import Behind, find_behind
@@ -36,7 +38,7 @@ from verderer.web.formats import Formats
 from verderer.web.gate import asks
 from verderer.web.graph import Drawing, draw
 from verderer.web.parts import PartsArg
-from verderer.web.reasons import Line, ending, explain_all, explain_there
+from verderer.web.reasons import Line, ending, explain, explain_all, explain_there
 from verderer.web.render import RendererArg
 from verderer.web.states import ORDER
 from verderer.web.visitor import HttpRequest, Visitor
@@ -71,6 +73,8 @@ class Panel:
     waiting: Waiting | None
     there: OnCluster | None
     """Set while its newest attempt has not begun on its cluster."""
+    fence: Line | None
+    """When it may start elsewhere, if its cluster is silent and it says that it may."""
     reasons: tuple[Line, ...]
     blockers: tuple[Blocker, ...]
     replicas: tuple[ReplicaLog, ...]
@@ -110,7 +114,8 @@ async def run_page(
         step = _selected(steps, _number(asked.get("step")))
         panel = None
         if step is not None:
-            panel = await _panel(tx, here, found, step, steps, _number(asked.get("attempt")))
+            number = _number(asked.get("attempt"))
+            panel = await _panel(parts.ctx, tx, here, found, step, steps, number)
     if panel is not None:
         key = AttemptKey(found.id, panel.step.idx, panel.attempt.number if panel.attempt else 0)
         told = await find_behind(parts, here, found.project_id, key, panel.step, panel.attempt)
@@ -195,6 +200,7 @@ def head(here: Visitor, run: RunDetail, steps: Sequence[StepRow], tab: str) -> H
 
 
 async def _panel(
+    ctx: Context,
     tx: Tx,
     here: Visitor,
     run: RunDetail,
@@ -208,10 +214,11 @@ async def _panel(
     attempt = next((a for a in attempts if a.number == number), attempts[-1] if attempts else None)
     place = await waiting(tx, scope, run.id, step.idx, limit=1) if step.state == "ready" else []
     before = await blockers(tx, scope, run.id, step.idx) if step.state == "blocked" else []
-    there = None
-    if step.shown is Shown.STARTING:
+    there, fence = None, None
+    if step.shown in (Shown.STARTING, Shown.UNKNOWN):
         stuck = await stuck_steps(tx, scope, run.id, step.idx, limit=1)
-        there = stuck[0].on_cluster if stuck else None
+        there = stuck[0].on_cluster if stuck and step.shown is Shown.STARTING else None
+        fence = await explain_silence(ctx, tx, stuck[0]) if stuck else None
     replicas = await list_replicas(tx, scope, run.id, step.idx, attempt.number) if attempt else []
     return Panel(
         step=step,
@@ -221,6 +228,7 @@ async def _panel(
         behind=None,
         waiting=place[0] if place else None,
         there=there,
+        fence=explain(fence, formats) if fence else None,
         reasons=_reasons(place, step, there, formats),
         blockers=tuple(before),
         replicas=tuple(replicas),

@@ -10,6 +10,7 @@ import time
 from verderer.drivers.local.monitor import aftermath, endings, kernel, records
 from verderer.drivers.local.monitor.cgroup import Group
 from verderer.drivers.local.monitor.launch import Program
+from verderer.drivers.local.monitor.lease import GRACE_S, OVER, Lease
 from verderer.drivers.local.monitor.poke import Pokes
 from verderer.drivers.local.monitor.replica import CLOSED, Replica
 from verderer.drivers.local.monitor.spool import LogWriter
@@ -24,7 +25,7 @@ class Monitor:
 
     def __init__(self, root: str, boot: str) -> None:
         """Get ready for an attempt that is not known yet. `boot` names this boot."""
-        self._root = root
+        self._root, self._boot = root, boot
         self._poll = select.poll()
         self._wake = _wake_on_signals()
         self._poll.register(self._wake, select.POLLIN)
@@ -50,6 +51,8 @@ class Monitor:
         if not records.claim(self._home, self._claim):
             return
         self._order = order
+        leased = bool(order.get("leased"))  # an earlier release's order says nothing about it
+        self._lease = Lease(self._root, self._boot, leased=leased)
         try:
             self._start()
         except OSError as problem:
@@ -64,6 +67,7 @@ class Monitor:
         self._end_record = records.Reserved(self._home, records.END, _RESERVE_BYTES)
         self._processes = records.Reserved(self._home, records.PROCESSES, _RESERVE_BYTES)
         self._check_stop()
+        self._check_lease()
         if self._why:
             return
         for rank in range(len(self._order["replicas"])):
@@ -101,6 +105,8 @@ class Monitor:
         """Until when to sleep: the nearest of everything that time alone brings."""
         now = time.monotonic()
         due = [at for at in (self._deadline, self._kill_at, self._pokes.due) if at is not None]
+        if (lease_left := self._lease.left_s()) is not None:
+            due.append(now + lease_left)
         open_ones = [replica for replica in self._replicas if replica.output != CLOSED]
         if not all([self._listen(replica, now) for replica in open_ones]):  # noqa: C419
             due.append(now + _STALLED_S)
@@ -189,7 +195,12 @@ class Monitor:
         if stop is not None:
             self._end(endings.CANCELLED, "stopped on request", grace_s=float(stop["grace_s"]))
 
+    def _check_lease(self) -> None:
+        if self._lease.over():
+            self._end(endings.LOST, OVER, grace_s=min(GRACE_S, self._order["grace_s"]))
+
     def _on_clock(self, now: float) -> None:
+        self._check_lease()
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
             text = f"stopped after its timeout of {self._order['timeout_s']:g} s"

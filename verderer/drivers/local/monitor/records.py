@@ -17,6 +17,8 @@ PROCESSES = "pid.json"
 """What runs, once all of it does."""
 STOP = "stop.json"
 """Somebody wants it to end."""
+LEASE = "lease.json"
+"""In the root: until when, by the clock of `lease.now`, leased attempts may go on."""
 END = "end.json"
 """How it ended."""
 

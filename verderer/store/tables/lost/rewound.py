@@ -8,7 +8,10 @@ from verderer.store.database import Row, Tx
 # to count anew: a row of "the future" would be read again at every look.
 _QUEUE = "UPDATE queue SET xid = pg_current_xact_id()"
 # Whoever held something at the time of the backup, or since, is refused and asks for everything.
-_CLUSTERS = "UPDATE clusters SET epoch = epoch + 1048576"
+# Nobody knows what agents were told since the backup: no promise covers what they run.
+_CLUSTERS = """
+    UPDATE clusters SET epoch = epoch + 1048576, stops_within_s = NULL, promised_since = NULL
+"""
 _LEASES = "UPDATE leases SET epoch = epoch + 1048576, expires_at = now()"
 _LIVE = """
     SELECT c.id, c.epoch, s.run_id, s.idx, a.number

@@ -1,0 +1,1 @@
+"""What is known of work whose cluster, or whose database, went away."""
