@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +17,7 @@ from tests.drivers.rigs import LocalRig
 from verderer.core.model.attempt import AttemptKey, AttemptState, EndCause
 from verderer.drivers.contract import StopsUnheard
 from verderer.drivers.local.driver import LocalDriver
+from verderer.drivers.local.leases import Leases
 from verderer.drivers.local.monitor import kernel, lease, records
 
 
@@ -101,17 +105,60 @@ async def test_nothing_leased_begins_without_a_lease(rig: LocalRig, until: float
     assert seen.end.cause is EndCause.LOST
 
 
+async def test_a_lease_after_a_break_is_not_for_what_was_ordered_before(rig: LocalRig) -> None:
+    await rig.driver.renew(rig.driver.now() + 2.0)
+    leased = await _begin(rig, Work.HANG, leased=True)
+    await until_running(rig.driver, leased)
+    claim = records.read(str(rig.root / "attempts" / str(leased)), records.CLAIM)
+    assert claim is not None
+    os.kill(claim["pid"], signal.SIGSTOP)  # as if the whole machine had stood still
+    await asyncio.sleep(2.5)
+    await rig.restart()
+    await rig.driver.renew(rig.driver.now() + 60.0)
+    os.kill(claim["pid"], signal.SIGCONT)
+    seen = await until_over(rig.driver, leased)
+    assert seen.end is not None
+    assert seen.end.cause is EndCause.LOST
+    after = await _begin(rig, Work.HANG, leased=True)
+    await until_running(rig.driver, after)
+
+
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param({"boot": "another", "until": 1e12}, id="of an earlier boot"),
-        pytest.param({"boot": kernel.boot_id(), "until": "soon"}, id="no number"),
+        pytest.param({"boot": "another", "until": 1e12, "term": 1}, id="of an earlier boot"),
+        pytest.param({"boot": kernel.boot_id(), "until": 1e12, "term": 2}, id="another term"),
+        pytest.param({"boot": kernel.boot_id(), "until": "soon", "term": 1}, id="no number"),
         pytest.param({"boot": kernel.boot_id()}, id="nothing"),
     ],
 )
-def test_a_lease_that_cannot_be_read_is_none(tmp_path: Path, document: dict[str, object]) -> None:
+def test_a_lease_that_is_not_ours_or_cannot_be_read_is_none(
+    tmp_path: Path, document: dict[str, object]
+) -> None:
     records.write(str(tmp_path), records.LEASE, document)
-    found = lease.Lease(str(tmp_path), kernel.boot_id(), leased=True)
+    found = lease.Lease(str(tmp_path), kernel.boot_id(), term=1)
     assert found.over()
     assert found.left_s() is None
     assert not found.over(), "said once"
+
+
+def test_leases_go_on_after_a_restart_and_count_their_breaks(tmp_path: Path) -> None:
+    def opened() -> Leases:
+        leases = Leases(tmp_path)
+        leases.open("boot")
+        return leases
+
+    first = opened()
+    first.renew(lease.now() + 100.0)
+    assert first.term == 1
+    first.renew(lease.now() + 200.0)
+    assert first.term == 1
+    again = opened()
+    again.renew(lease.now() + 300.0)
+    assert again.term == 1
+    records.write(
+        str(tmp_path), records.LEASE, {"boot": "boot", "until": lease.now() - 1, "term": 4}
+    )
+    late = opened()
+    late.renew(lease.now() + 100.0)
+    assert late.term == 5

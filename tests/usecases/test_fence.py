@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.usecases.world import ADMIN, OK, World, failed
+from verderer.core.errors import Conflict
 from verderer.core.explain import Why
 from verderer.core.fencing import LEASE_S, fence_s
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
 from verderer.store.database import Database
-from verderer.store.tables.lost import rewound
+from verderer.store.tables.lost import fences, rewound
 from verderer.store.views.steps import AttemptRow, list_attempts
 from verderer.store.views.why import stuck_steps
 from verderer.usecases.agents.agent_session import heard
@@ -197,6 +198,28 @@ async def test_after_a_restore_no_promise_covers_anything(world: World) -> None:
         await rewound.move_ahead(tx)
     await _silence(world, name, 1e6)
     assert await fence_silent(world.ctx) == 0
+
+
+async def test_the_old_session_is_over_so_that_its_agent_asks_for_everything(world: World) -> None:
+    _, _, name = await _running(world)
+    await _silence(world, name, BOUND + 1)
+    await fence_silent(world.ctx)
+    with pytest.raises(Conflict) as stale:
+        await world.orders(name, since=1)
+    assert stale.value.code == "stale_epoch"
+
+
+async def test_a_cluster_that_is_heard_again_keeps_its_session_and_its_work(world: World) -> None:
+    run, key, name = await _running(world)
+    await _silence(world, name, BOUND + 1)
+    async with world.ctx.db.reading() as tx:
+        (cluster,) = await fences.due(tx, beyond_s=LEASE_S)
+    await heard(world.ctx, {world.agents[name].id: 0.0})
+    async with world.ctx.db.transaction() as tx:
+        assert await fences.close_session(tx, cluster.id, cluster.epoch, silent_s=BOUND) is None
+    assert await fence_silent(world.ctx) == 0
+    assert await world.report(key, OK, name=name) == {}
+    assert await world.run_state(run) == "succeeded"
 
 
 async def test_work_that_waits_is_left_alone(world: World) -> None:

@@ -150,6 +150,11 @@ async def test_what_a_lost_cluster_ran_is_given_up_and_tried_elsewhere(world: Wo
     async with world.ctx.db.reading() as tx:
         (_, second) = await list_attempts(tx, ADMIN.scope, run, 0)
     assert second.cluster_id != name
+    with pytest.raises(Conflict) as stale:
+        await world.report(key, OK, name=name)
+    assert stale.value.code == "stale_epoch", "its session ended: it has to ask for everything"
+    await world.hello(name)
+    assert await world.orders(name) == []
     refused = await world.report(key, AttemptState.SUCCEEDED, OK, name=name)
     assert not refused, "it is passed over: the attempt is over"
     assert await declare_lost(world.ctx, ADMIN, name) == 0

@@ -64,10 +64,10 @@ async def fetch_orders(
             await asyncio.sleep(wait)
             continue
         complaints.over()
-        await lease.granted(answer.lease_s, sent=sent)
         if answer.revision < desired.revision and not answer.full:
             desired.revision = 0  # the server has gone back in time: ask for everything
         books.received(answer, asked=asked)
+        await lease.granted(answer.lease_s, sent=sent)  # after what must end has been told to
         for key in desired.unreadable:
             log.error("an order has a key that names no attempt", key=ascii(key))
         desired.unreadable.clear()

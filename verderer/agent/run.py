@@ -158,8 +158,9 @@ async def _serve(
         if session.over.is_set():
             note.leave()
             log.error(
-                "another agent has taken over this cluster: stopping, running work goes on",
-                hint="two agents have the same credential; stop one of them",
+                "another agent has taken over this cluster, or it was given up as lost: stopping, "
+                "running work goes on",
+                hint="if two agents have the same credential, stop one of them",
             )
             return EXIT_SUPERSEDED
         log.info("stopping; running work goes on", unreported=reporter.waiting)

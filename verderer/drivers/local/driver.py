@@ -15,6 +15,7 @@ from verderer.drivers.contract import LogPiece, NodeFacts, Observed, Order
 from verderer.drivers.local import gpus, logreader, orders
 from verderer.drivers.local.attempt import LocalAttempt, bar
 from verderer.drivers.local.layout import PRIVATE, Layout
+from verderer.drivers.local.leases import Leases
 from verderer.drivers.local.machine import Machine
 from verderer.drivers.local.monitor import lease, records
 from verderer.drivers.local.roster import Roster
@@ -25,8 +26,6 @@ _FOLLOW_S = 5.0
 """Longest wait for a poke about new output before looking anyway."""
 _KILL_S = 10.0
 """What killing everything that an attempt has started takes on a busy machine."""
-_RENEW_S = 1.0
-"""A lease that would last so little longer is not written anew."""
 
 
 class LocalDriver:
@@ -65,7 +64,7 @@ class LocalDriver:
         )
         self._machine = Machine(self._layout.root, capacity, cgroup, find_devices)
         self._roster = Roster(self._layout, node=self._machine.name, clock=clock)
-        self._leased_until = float("-inf")
+        self._leases = Leases(self._layout.root)
 
     async def observe(self) -> Sequence[Observed]:
         """Every attempt with a directory here. Only what changed since the last call is read."""
@@ -86,6 +85,7 @@ class LocalDriver:
         if roster.get(order.key) is not None:
             return
         orders.check(order)
+        term = self._leases.term  # that of now: whatever is waited for below may outlast it
         work = self._layout.work(order.key)
         if workspace and Path(workspace) != work:
             raise Conflict(f"{workspace} is not the working directory of {order.key}")
@@ -95,7 +95,7 @@ class LocalDriver:
             return
         chosen = gpus.take(devices, roster.busy_devices(), wanted, replicas=order.nodes)
         try:
-            self._write_down(order, chosen)
+            self._write_down(order, chosen, term)
         except OSError as problem:
             raise Fault(f"the order cannot be written: {problem}") from problem
         roster.accept(order.key)
@@ -143,15 +143,11 @@ class LocalDriver:
         Raises:
             Fault: it cannot be written; leased work ends when the last one is over.
         """
-        roster = self._open()
-        if until - self._leased_until < _RENEW_S:
-            return
-        document = {"boot": roster.boot, "until": until}
+        self._open()
         try:
-            records.write(str(self._layout.root), records.LEASE, document)
+            self._leases.renew(until)
         except OSError as problem:
             raise Fault(f"the lease cannot be written: {problem}") from problem
-        self._leased_until = until
 
     async def nodes(self) -> Sequence[NodeFacts]:
         """This machine. The label `verderer.dev/limits` says which limits are enforced."""
@@ -228,9 +224,10 @@ class LocalDriver:
         if not self._roster.opened:
             self._roster.open()
             self._machine.open(self._roster.unfinished())
+            self._leases.open(self._roster.boot)
         return self._roster
 
-    def _write_down(self, order: Order, devices: Sequence[list[str]]) -> None:
+    def _write_down(self, order: Order, devices: Sequence[list[str]], term: int) -> None:
         home = self._layout.home(order.key)
         for directory in (home, home / "work", home / "tmp"):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
@@ -242,6 +239,7 @@ class LocalDriver:
             base_env=self._environment,
             spool_bytes=self._spool_bytes,
             pids=PIDS,
+            term=term,
         )
         records.write(str(home), records.ORDER, orders.compose(order, home, terms, devices))
 

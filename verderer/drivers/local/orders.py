@@ -34,6 +34,8 @@ class Terms:
     base_env: Mapping[str, str]
     spool_bytes: int
     pids: int
+    term: int = 0
+    """Of the lease that leased work is ordered under."""
 
 
 def base_environment(agent: Mapping[str, str]) -> dict[str, str]:
@@ -109,7 +111,7 @@ def compose(order: Order, home: Path, terms: Terms, devices: Sequence[list[str]]
         "cgroup": {"version": terms.limits.version, "bases": dict(terms.limits.bases)},
         "timeout_s": timeout,
         "grace_s": order.grace_s,
-        "leased": order.leased,
+        "term": terms.term if order.leased else None,
         "spool_bytes": terms.spool_bytes,
     }
 

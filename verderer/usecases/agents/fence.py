@@ -41,13 +41,15 @@ async def _fence(ctx: Context, cluster: fences.Silent) -> int:
     agent = Actor(kind=ActorKind.AGENT, id=cluster.id, name=cluster.name, origin="fence")
     end = End(cause=EndCause.LOST, message=_said(cluster))
     given_up, after = 0, 0
+    epoch: int | None = None
     while True:
         async with ctx.db.reading() as tx:
             rows = await fences.live_on(tx, cluster, after=after, limit=_AT_ONCE)
             keys = await _fenced(ctx, tx, cluster, rows)
         if keys:
+            epoch = epoch or await _close(ctx, cluster)
             facts = [Fact(key=key, state=AttemptState.LOST, end=end) for key in keys]
-            await receive_facts(ctx, agent, epoch=cluster.epoch, facts=facts)
+            await receive_facts(ctx, agent, epoch=epoch, facts=facts)
             log.warning("work given up behind its fence", cluster=cluster.name, attempts=len(keys))
         given_up += len(keys)
         if len(rows) < _AT_ONCE:
@@ -56,6 +58,16 @@ async def _fence(ctx: Context, cluster: fences.Silent) -> int:
     async with ctx.db.transaction() as tx:
         await fences.done(tx, cluster)
     return given_up
+
+
+async def _close(ctx: Context, cluster: fences.Silent) -> int:
+    """An agent that comes back in its old session could still start what it was preparing."""
+    bound = fence_s(cluster.stops_within_s)
+    async with ctx.db.transaction() as tx:
+        epoch = await fences.close_session(tx, cluster.id, cluster.epoch, silent_s=bound)
+    if epoch is None:
+        raise Conflict(f"cluster {cluster.name} is back", code="cluster_heard")
+    return epoch
 
 
 async def _fenced(

@@ -19,27 +19,38 @@ def now() -> float:
 
 
 class Lease:
-    """Read from the root only when what was read last is over."""
+    """Read from the root only when what was read last is over.
 
-    def __init__(self, root: str, boot: str, *, leased: bool) -> None:
+    `term` is the unbroken row of leases that the attempt was ordered under; None: it needs none.
+    One that begins after a break is for what is ordered from then on: what was ordered before may
+    run elsewhere by now.
+    """
+
+    def __init__(self, root: str, boot: str, *, term: int | None) -> None:
         self._root = root
         self._boot = boot
-        self._until = float("-inf") if leased else float("inf")
+        self._term = term
+        self._until = now()
         self.ended = False
 
     def left_s(self) -> float | None:
-        """Until when the monitor may sleep; None: for ever."""
-        if self.ended or self._until == float("inf"):
+        """For how long the monitor may sleep; None: for ever."""
+        if self.ended or self._term is None:
             return None
         return min(LOOK_S, max(0.0, self._until - now()))
 
     def over(self) -> bool:
         """Whether the attempt has to end now; says so once."""
-        if self.ended or now() < self._until:
+        if self.ended or self._term is None or now() < self._until:
             return False
-        found = records.read(self._root, records.LEASE)
-        if found is not None and found.get("boot") == self._boot:
-            until = found.get("until")
-            self._until = float(until) if isinstance(until, int | float) else self._until
-        self.ended = now() >= self._until
+        found = records.read(self._root, records.LEASE) or {}
+        until = found.get("until")
+        same = found.get("boot") == self._boot and found.get("term") == self._term
+        if same and isinstance(until, int | float):
+            self._until = float(until)
+        self.ended = not same or now() >= self._until
         return self.ended
+
+    def grace_s(self, own_s: float) -> float:
+        """What is left of a program's own grace: none when all this is noticed late."""
+        return max(0.0, min(GRACE_S, own_s) - (now() - self._until))

@@ -10,7 +10,7 @@ import time
 from verderer.drivers.local.monitor import aftermath, endings, kernel, records
 from verderer.drivers.local.monitor.cgroup import Group
 from verderer.drivers.local.monitor.launch import Program
-from verderer.drivers.local.monitor.lease import GRACE_S, OVER, Lease
+from verderer.drivers.local.monitor.lease import OVER, Lease
 from verderer.drivers.local.monitor.poke import Pokes
 from verderer.drivers.local.monitor.replica import CLOSED, Replica
 from verderer.drivers.local.monitor.spool import LogWriter
@@ -51,8 +51,8 @@ class Monitor:
         if not records.claim(self._home, self._claim):
             return
         self._order = order
-        leased = bool(order.get("leased"))  # an earlier release's order says nothing about it
-        self._lease = Lease(self._root, self._boot, leased=leased)
+        # An order of an earlier release says nothing about leases.
+        self._lease = Lease(self._root, self._boot, term=order.get("term"))
         try:
             self._start()
         except OSError as problem:
@@ -197,7 +197,7 @@ class Monitor:
 
     def _check_lease(self) -> None:
         if self._lease.over():
-            self._end(endings.LOST, OVER, grace_s=min(GRACE_S, self._order["grace_s"]))
+            self._end(endings.LOST, OVER, grace_s=self._lease.grace_s(self._order["grace_s"]))
 
     def _on_clock(self, now: float) -> None:
         self._check_lease()

@@ -43,6 +43,15 @@ _LIVE = """
      WHERE a.cluster_id = $1 AND a.ended_at IS NULL AND a.step_id > $3
      ORDER BY a.step_id LIMIT $4
 """
+# Only if it is as silent as it was: whoever came back meanwhile keeps its session.
+_CLOSE = """
+    UPDATE clusters AS c SET epoch = c.epoch + 1
+     WHERE c.id = $1 AND c.epoch = $2
+       AND NOT EXISTS (SELECT FROM heartbeats AS h
+                        WHERE h.cluster_id = c.id AND h.seen_at > now() - $3::float8
+                              * interval '1 second')
+ RETURNING epoch
+"""
 _DONE = "UPDATE clusters SET fenced_seen_at = $2 WHERE id = $1"
 
 
@@ -93,3 +102,13 @@ async def live_on(tx: Tx, silent: Silent, *, after: int, limit: int) -> list[Row
 async def done(tx: Tx, silent: Silent) -> None:
     """Everything that this silence allows is done."""
     await tx.execute(_DONE, silent.id, silent.seen_at)
+
+
+async def close_session(tx: Tx, cluster: int, epoch: int, *, silent_s: float) -> int | None:
+    """Refuse the session from now on, and return the epoch in whose name its work can be given up.
+
+    An agent that comes back has to open another, asks for everything, and so learns what is not
+    wanted any more. None: it has, or it was heard in the last `silent_s` seconds.
+    """
+    found: int | None = await tx.fetchval(_CLOSE, cluster, epoch, silent_s)
+    return found
