@@ -157,6 +157,7 @@ async def test_what_a_lost_cluster_ran_is_given_up_and_tried_elsewhere(world: Wo
     assert await world.orders(name) == []
     refused = await world.report(key, AttemptState.SUCCEEDED, OK, name=name)
     assert not refused, "it is passed over: the attempt is over"
+    await _silence(world, name)
     assert await declare_lost(world.ctx, ADMIN, name) == 0
     await retire_cluster(world.ctx, ADMIN, name)
 
