@@ -408,7 +408,7 @@ class Partitions(RuleBasedStateMachine):
 async def _wipe(database: Database) -> None:
     async with database.transaction() as tx:
         await tx.execute(
-            "TRUNCATE runs, projects, clusters, leases, audit, shapes, documents CASCADE"
+            "TRUNCATE runs, projects, clusters, leases, audit, shapes, documents, ledger CASCADE"
         )
 
 
