@@ -113,7 +113,8 @@ async def test_not_ready_while_migrations_are_missing(
 ) -> None:
     take = """
         DELETE FROM schema_migrations
-         WHERE number = (SELECT max(number) FROM schema_migrations) RETURNING *
+         WHERE number = (SELECT max(number) FROM schema_migrations WHERE name LIKE '%_pre_%')
+     RETURNING *
     """
     async with database.transaction() as tx:
         row = await tx.fetchrow(take)
