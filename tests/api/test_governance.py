@@ -38,7 +38,7 @@ TABLE: list[tuple[str, str, Any, dict[str, int]]] = [
     ("GET", "/approvals", None, everybody(200)),
     ("POST", "/approvals/1/approve", {}, everybody(403, root=200)),
     ("POST", "/approvals/1/deny", {}, everybody(403, root=409)),
-    ("POST", "/approvals/1/withdraw", {}, everybody(409, reader=403)),
+    ("POST", "/approvals/1/withdraw", {}, everybody(404, member=409, reader=403, root=409)),
     ("DELETE", "/resource-groups/fresh", None, for_root(204)),
     ("GET", "/project-groups", None, everybody(200)),
     ("POST", "/project-groups", {"name": "team"}, for_root(201)),

@@ -121,9 +121,11 @@ async def withdraw(ctx: Context, actor: Actor, number: int) -> None:
     """
     require(actor, Action.APPROVAL_READ)
     async with ctx.db.transaction() as tx:
-        asked = await _held(tx, number)
-        if asked.requested_by != str(actor) and not actor.platform_admin:
+        found = await approvals.lock(tx, number)
+        own = found is not None and found.requested_by == str(actor)
+        if not (own or actor.platform_admin):
             raise NotFound("no such request of yours")
+        asked = await _held(tx, number)
         await approvals.decide(tx, number, state="withdrawn", by=str(actor), note="")
         await audit.add(tx, actor, [_entry("withdrawn", asked.resource_group, {"number": number})])
     ctx.wakeups.wake(["governance"])
