@@ -85,6 +85,7 @@ async def test_access_is_asked_for_and_approved_with_a_note(admin: Client) -> No
     )
     assert "a sweep &lt;b&gt;" in asked
     assert "1 request waits for a decision." in (await admin.get("/governance")).text
+    assert "default asks for access to rg-b" in (await admin.get("/")).text
     number = re.search(r"/governance/approvals/(\d+)", asked)
     assert number is not None
     done = await send(

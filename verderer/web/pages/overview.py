@@ -12,6 +12,7 @@ from verderer.core.access import Action
 from verderer.core.model.run import RunState
 from verderer.store.views import overview as views
 from verderer.store.views.clusters import ClusterRow
+from verderer.store.views.governance import ApprovalRow, list_approvals
 from verderer.store.views.overview import Silent
 from verderer.store.views.runs import RunRow
 from verderer.store.views.visible import ProjectRow, list_projects
@@ -23,6 +24,7 @@ from verderer.web.reasons import Line, explain_all
 from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
 
+_MOST_ASKED = 10
 _MOST_TOPICS = 200
 
 
@@ -51,6 +53,8 @@ class OverviewPage:
     waiting_steps: int
     clusters: tuple[ClusterRow, ...]
     silent: tuple[Silent, ...]
+    asked: tuple[ApprovalRow, ...]
+    """Requests that the reader can decide about."""
     live_url: str = "/live"
 
 
@@ -65,6 +69,9 @@ async def overview_page(
         projects = await list_projects(tx, scope)
         project = chosen(here.project, projects)
         found = await views.overview(tx, scope, project or None, now=parts.ctx.clock())
+        asked = []
+        if here.who.platform_admin:
+            asked = await list_approvals(tx, scope, state="requested", limit=_MOST_ASKED)
     names = {p.id: p.name for p in projects}
     formats = Formats(here.language)
     page = OverviewPage(
@@ -78,6 +85,7 @@ async def overview_page(
         waiting_steps=sum(g.steps for g in found.waiting),
         clusters=found.clusters,
         silent=found.silent,
+        asked=tuple(asked),
     )
     return renderer.page(request, "overview.html", page)
 
@@ -85,7 +93,7 @@ async def overview_page(
 @get("/live", opt=asks(Action.PROJECT_LIST))
 async def overview_news(request: HttpRequest, parts: PartsArg) -> Stream:
     """Says when something changed in the reader's projects."""
-    return live.stream(parts, changed=await topics_of(request, parts))
+    return live.stream(parts, changed=[*await topics_of(request, parts), "governance"])
 
 
 async def topics_of(request: HttpRequest, parts: PartsArg) -> list[str]:
