@@ -65,6 +65,8 @@ def test_behind_a_fence_nothing_under_a_lease_runs(
     and answered by what was on record then; the agent counts from when it sent it.
     """
     stops = min(stops, 0.8 * MARGIN_S / 0.05 - LEASE_S if drift < 0 else stops)
+    # One margin is for both: what a slow clock takes of it is not there for a jump any more.
+    jump = min(jump, MARGIN_S - max(0.0, -drift) * (LEASE_S + stops) / (1 + drift))
     sent = seen + answered
     read = sent + travel  # when the database was asked
     lease_s = lease_left(read - seen)

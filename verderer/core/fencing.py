@@ -16,7 +16,7 @@ from verderer.core.pipeline.spec import OnClusterLost
 LEASE_S: Final = 60.0
 """How long work that may be rerun goes on without a word from the control plane."""
 MARGIN_S: Final = 15.0
-"""For clocks: those of agents run slower by a part of it, or the database's jumps ahead by it."""
+"""For clocks: by so much an agent's may run late and the database's jump ahead, both together."""
 MAX_STOPS_WITHIN_S: Final = 3600.0
 
 
