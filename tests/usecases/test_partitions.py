@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,10 +23,10 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from tests.rig.invariants import BROKEN
+from tests.usecases.play import play, wipe
 from tests.usecases.world import ADMIN, OK, World
 from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
@@ -97,7 +96,7 @@ class Partitions(RuleBasedStateMachine):
 
     @initialize(rates=st.tuples(*[st.floats(1 - DRIFT, 1 + DRIFT)] * 2))
     def begin(self, rates: tuple[float, float]) -> None:
-        self.run_(_wipe(self.database))
+        self.run_(wipe(self.database))
         self.world = self.run_(World.make(self.database))
         self.run_(self.world.add_cluster("other", {"cpu": 4000, "memory": 8 << 30}))
         self.passed, self.began = 0.0, time.monotonic()
@@ -405,28 +404,6 @@ class Partitions(RuleBasedStateMachine):
             assert self.run_(self.world.run_state(run)) in ("succeeded", "cancelled")
 
 
-async def _wipe(database: Database) -> None:
-    async with database.transaction() as tx:
-        await tx.execute(
-            "TRUNCATE runs, projects, clusters, leases, audit, shapes, documents, ledger CASCADE"
-        )
-
-
 @pytest.mark.timeout(300)
 def test_no_step_runs_twice_at_once_whatever_is_cut(dsn: str) -> None:
-    loop = asyncio.new_event_loop()
-    Partitions.loop = loop
-    Partitions.database = loop.run_until_complete(Database.open(dsn, size=3))
-    try:
-        run_state_machine_as_test(
-            Partitions,
-            settings=settings(
-                max_examples=50,
-                stateful_step_count=30,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-    finally:
-        loop.run_until_complete(Partitions.database.close())
-        loop.close()
+    play(Partitions, dsn, examples=50, steps=30)

@@ -14,7 +14,6 @@ from collections.abc import Coroutine
 from typing import Any, ClassVar, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -22,10 +21,10 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from tests.rig.invariants import BROKEN
+from tests.usecases.play import play, wipe
 from tests.usecases.world import ADMIN, OK, World, failed
 from verderer.core.errors import Conflict, Refusal
 from verderer.core.model.attempt import AttemptKey, AttemptState, End, EndCause
@@ -59,7 +58,7 @@ class Lives(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.run_(_wipe(self.database))
+        self.run_(wipe(self.database))
         self.world = self.run_(World.make(self.database, local={"cpu": 4000}))
         self.runs: list[int] = []
         self.keys: dict[str, int] = {}
@@ -218,28 +217,6 @@ async def _name(database: Database, run: int) -> str:
         return str(await tx.fetchval("SELECT name FROM runs WHERE id = $1", run))
 
 
-async def _wipe(database: Database) -> None:
-    async with database.transaction() as tx:
-        await tx.execute(
-            "TRUNCATE runs, projects, clusters, leases, audit, shapes, documents CASCADE"
-        )
-
-
 @pytest.mark.timeout(300)
 def test_the_life_of_runs_adds_up_under_any_order_of_events(dsn: str) -> None:
-    loop = asyncio.new_event_loop()
-    Lives.loop = loop
-    Lives.database = loop.run_until_complete(Database.open(dsn, size=3))
-    try:
-        run_state_machine_as_test(
-            Lives,
-            settings=settings(
-                max_examples=25,
-                stateful_step_count=40,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-    finally:
-        loop.run_until_complete(Lives.database.close())
-        loop.close()
+    play(Lives, dsn, examples=25, steps=40)
