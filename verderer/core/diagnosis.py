@@ -246,6 +246,14 @@ def of_devices(finding: Finding | None, resources: Iterable[str]) -> Finding | N
     return finding
 
 
+def find(end: End, last: bytes, resources: Iterable[str]) -> Finding | None:
+    """What lies behind the end of a step that asked for `resources`.
+
+    `last` is what the program printed at its end, where that `may_tell` more; empty where not.
+    """
+    return of_devices(diagnose(end) or read_signs(last), resources)
+
+
 def may_tell(end: End) -> bool:
     """Whether the program's last lines could say what the words about its end do not."""
     return end.cause in _SIGNS_OF and end.exit_code != 0 and diagnose(end) is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from verderer.core.model.attempt import End, EndCause
@@ -19,6 +21,17 @@ _SAID: Final = {
     ),
     EndCause.CANCELLED: ("stopped on request", "cancelled"),
 }
+PLAIN: Final[Mapping[EndCause, str]] = MappingProxyType(
+    {
+        EndCause.OOM: "ran out of its memory limit",
+        EndCause.TIMEOUT: "ran longer than its timeout",
+        EndCause.CANCELLED: "cancelled",
+        EndCause.LOST: "lost: nobody saw how it ended",
+        EndCause.START: "could not be started",
+        EndCause.OUTPUT: "an output was missing or could not be stored",
+    }
+)
+"""Those causes that come without a number."""
 _SHELLS: Final = 128
 _HIGHEST: Final = 64
 
@@ -70,15 +83,5 @@ def _cause(end: End) -> str:
             return f"exited with code {end.exit_code}{told}"
         case EndCause.SIGNAL:
             return f"killed by signal {signal_name(end.signal)}"
-        case EndCause.OOM:
-            return "ran out of its memory limit"
-        case EndCause.TIMEOUT:
-            return "ran longer than its timeout"
-        case EndCause.CANCELLED:
-            return "cancelled"
-        case EndCause.LOST:
-            return "lost: nobody saw how it ended"
-        case EndCause.START:
-            return "could not be started"
-        case EndCause.OUTPUT:
-            return "an output was missing or could not be stored"
+        case plain:
+            return PLAIN[plain]

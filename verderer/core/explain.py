@@ -66,6 +66,11 @@ class Reason:
     """Names of the steps that are waited for, or of the check that does not pass."""
 
     @property
+    def missing(self) -> int:
+        """What has to be added for it to start: to the quota where that is too small, else free."""
+        return max(0, self.asked - (self.total if self.why is Why.OVER_QUOTA else self.free))
+
+    @property
     def message(self) -> str:
         """The reason as one English sentence with its numbers."""
         return _sentence(self)
@@ -260,16 +265,15 @@ def _sentence(r: Reason) -> str:  # noqa: C901 - one line for each code
 def _change(r: Reason) -> str:  # noqa: C901 - one line for each code
     match r.why:
         case Why.CAPACITY:
-            missing = format_quantity(r.asked - r.free, resource=r.resource)
+            missing = format_quantity(r.missing, resource=r.resource)
             return f"{missing} more {r.resource} free would start it"
         case Why.QUOTA | Why.OVER_QUOTA:
-            there = r.total if r.why is Why.OVER_QUOTA else r.free
-            missing = format_quantity(r.asked - there, resource=r.resource)
+            missing = format_quantity(r.missing, resource=r.resource)
             return f"{missing} more {r.resource} in the quota of {r.group} would start it"
         case Why.NOT_GRANTED:
             return "an admin of its project group can request access anew"
         case Why.OTHERS:
-            missing = format_quantity(r.asked - r.free, resource=r.resource)
+            missing = format_quantity(r.missing, resource=r.resource)
             return f"{missing} {r.resource} given back by others, or more nodes, would start it"
         case Why.NODE_TOO_SMALL | Why.CLUSTER_TOO_SMALL:
             most = format_quantity(r.total, resource=r.resource)

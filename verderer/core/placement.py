@@ -96,7 +96,7 @@ class _Purse:
 
     __slots__ = ("_amounts", "_totals", "contended", "free", "ground", "keeps", "left", "shares")
 
-    def __init__(self, ground: Ground, free: Sequence[_Free], *, contended: bool) -> None:
+    def __init__(self, ground: Ground, free: Iterable[_Free], *, contended: bool) -> None:
         self.ground = ground
         self.free = [f for f in free if ground.has(f.place.id)]
         self.left = {
@@ -239,7 +239,9 @@ class _Round:
         self._places = places
         self._bounds = bounds
         self._now = now
-        self._free = [_Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online]
+        self._free = {
+            p.id: _Free(p, {n: r.free for n, r in p.rooms.items()}) for p in places if p.online
+        }
         waiting = {(key[0], key[2]) for key, lane in lanes.items() if len(lane)}
         self._projects = Counter(group for _, group in waiting)
         self._purses: dict[int, _Purse] = {}
@@ -267,7 +269,7 @@ class _Round:
             return
         if (purse := self._purses.get(group)) is None:
             contended = self._projects[group] > 1
-            purse = self._purses[group] = _Purse(ground, self._free, contended=contended)
+            purse = self._purses[group] = _Purse(ground, self._free.values(), contended=contended)
         self._choices[key] = _Choice.among(project, purse, lane.shape)
         since = lane.since(0)
         self._heads.append((-self._points(priority, since), purse.share(project), since, key, 0))
@@ -301,9 +303,8 @@ class _Round:
 
     def _explain(self, shape: Shape, purse: _Purse) -> tuple[Reason, ...]:
         """What the group has no quota left for, and one reason for every cluster of it."""
-        free = {f.place.id: f for f in self._free}
         mine = [p for p in self._places if purse.ground.has(p.id)]
-        found = [_why_not(shape, p, free.get(p.id)) for p in mine]
+        found = [_why_not(shape, p, self._free.get(p.id)) for p in mine]
         if not mine and self._places:
             found = [Reason(why=Why.NO_CLUSTER, group=purse.ground.name)]
         quotas = {

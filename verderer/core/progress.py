@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from verderer.core.ending import PLAIN
 from verderer.core.model.attempt import End, EndCause
 from verderer.core.model.run import RunState
 from verderer.core.model.step import StepState
@@ -68,18 +69,8 @@ def describe(end: End) -> str:
             text = f"exited with code {end.exit_code}"
         case EndCause.SIGNAL:
             text = f"killed by signal {end.signal}"
-        case EndCause.OOM:
-            text = "ran out of its memory limit"
-        case EndCause.TIMEOUT:
-            text = "ran longer than its timeout"
-        case EndCause.CANCELLED:
-            text = "cancelled"
-        case EndCause.LOST:
-            text = "lost: nobody saw how it ended"
-        case EndCause.START:
-            text = "could not be started"
-        case EndCause.OUTPUT:
-            text = "an output was missing or could not be stored"
+        case plain:
+            text = PLAIN[plain]
     return f"{text}: {end.message}" if end.message else text
 
 

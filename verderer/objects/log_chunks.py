@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 from verderer.core.errors import Invalid, NotFound
 from verderer.objects.logs import Chunk, decode_chunk
@@ -14,6 +15,21 @@ _MOST_KEPT = 4096
 MISSING = "the stored chunk is missing"
 DAMAGED = "the stored chunk is damaged"
 SHORT = "the stored chunk is incomplete"
+
+
+class ChunkRow(Protocol):
+    """What is read of a chunk's row."""
+
+    @property
+    def replica(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def first_byte(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def sealed(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,12 @@ class ChunkInfo:
     key: str
     sealed: bool
     """False while the object is still written again under the same key."""
+
+    @classmethod
+    def below(cls, prefix: str, row: ChunkRow) -> Self:
+        """The chunk of an attempt whose logs lie below `prefix`, see `core.model.places`."""
+        key = f"{prefix}{row.replica}/{row.sequence:08d}"
+        return cls(row.sequence, row.first_byte, row.size, key, row.sealed)
 
     @property
     def end(self) -> int:

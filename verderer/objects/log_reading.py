@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from verderer.core.diagnosis import TAIL_LINES
 from verderer.core.errors import Fault
 from verderer.objects.log_chunks import ChunkInfo, ChunkSource
 from verderer.objects.log_lines import MAX_LINE_BYTES, LineCutter, LogGap, LogItem, LogLine
@@ -96,7 +97,9 @@ async def tail(source: ChunkSource, infos: Sequence[ChunkInfo], lines: int) -> t
     return tuple(kept)
 
 
-async def last_lines(source: ChunkSource, infos: Sequence[ChunkInfo], lines: int = 200) -> bytes:
+async def last_lines(
+    source: ChunkSource, infos: Sequence[ChunkInfo], lines: int = TAIL_LINES
+) -> bytes:
     """The last lines as bytes, for whoever looks for signs in them; gaps are left out.
 
     What the store does not give is empty.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from verderer.core.diagnosis import Finding, diagnose, may_tell, of_devices, read_signs
+from verderer.core.diagnosis import Finding, find, may_tell
 from verderer.core.model.attempt import AttemptKey, AttemptState
 from verderer.core.model.places import log_prefix
 from verderer.objects.log_chunks import ChunkInfo
@@ -130,8 +130,7 @@ async def find_behind(
     last = b""
     if may_tell(end):
         last = await last_lines(parts.logs, await _chunks(parts, here, project, key))
-    finding = of_devices(diagnose(end) or read_signs(last), step.requests)
-    return behind(finding, here.language)
+    return behind(find(end, last, step.requests), here.language)
 
 
 async def _chunks(parts: Parts, here: Visitor, project: int, key: AttemptKey) -> list[ChunkInfo]:
@@ -139,7 +138,4 @@ async def _chunks(parts: Parts, here: Visitor, project: int, key: AttemptKey) ->
     async with parts.ctx.db.reading() as tx:
         chunks = await list_log_chunks(tx, here.who.scope, key.run, key.step, key.number)
     prefix = log_prefix(project, key)
-    return [
-        ChunkInfo(c.sequence, c.first_byte, c.size, f"{prefix}0/{c.sequence:08d}", c.sealed)
-        for c in chunks
-    ]
+    return [ChunkInfo.below(prefix, chunk) for chunk in chunks]

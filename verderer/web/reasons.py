@@ -207,12 +207,11 @@ def explain_there(cluster: str, there: OnCluster, formats: Formats) -> Line:
 def explain(reason: Reason, formats: Formats) -> Line:
     """A reason in words, with its numbers."""
     _ = formats.language.gettext
-    there = reason.total if reason.why is Why.OVER_QUOTA else reason.free
     values = {
         "asked": formats.amount(reason.asked, reason.resource),
         "free": formats.amount(reason.free, reason.resource),
         "total": formats.amount(reason.total, reason.resource),
-        "missing": formats.amount(max(0, reason.asked - there), reason.resource),
+        "missing": formats.amount(reason.missing, reason.resource),
         "held": formats.amount(max(0, reason.total - reason.free), reason.resource),
         "group": reason.group,
         "foreign": formats.amount(reason.foreign, reason.resource),

@@ -8,10 +8,11 @@ from litestar import get, post
 from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from verderer.api.auth import ActorArg, ContextArg
-from verderer.api.governance.documents import quota_of, show_approval
+from verderer.api.governance.documents import show_approval
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
 from verderer.core.access import Action
 from verderer.core.errors import NotFound
+from verderer.core.governance.definition import read_quota
 from verderer.core.model.actor import Actor
 from verderer.store.views.governance import list_approvals
 from verderer.usecases.context import Context
@@ -57,7 +58,7 @@ async def request(context: ContextArg, actor: ActorArg, data: JSONBody[RequestIn
             project=data.project,
             resource_group=data.resource_group,
             reason=data.reason,
-            quota=quota_of(data),
+            quota=read_quota(data.quota),
             until=data.expires_at,
         ),
     )

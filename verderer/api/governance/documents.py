@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from verderer.core.errors import Invalid, Problem
 from verderer.core.governance.definition import Definition, read_definition, write_quota
 from verderer.core.governance.preview import Preview
-from verderer.core.model.resources import format_quantity, parse_quantity
+from verderer.core.model.resources import format_quantity
 from verderer.store.views.governance import ApprovalRow, EntitlementRow, GroupRow
 from verderer.wire import governance as wire
 
@@ -25,23 +24,6 @@ def definition(data: wire.GroupIn) -> Definition:
         order=data.order,
         quota=data.quota,
     )
-
-
-def quota_of(data: wire.RequestIn) -> dict[str, int]:
-    """The quotas that are asked for, in base units.
-
-    Raises:
-        Invalid: a quantity is none.
-    """
-    problems, found = [], {}
-    for name, text in data.quota.items():
-        try:
-            found[name] = parse_quantity(text, resource=name)
-        except ValueError as e:
-            problems.append(Problem(field=f"quota.{name[:63]}", message=str(e)))
-    if problems:
-        raise Invalid("a quota is not as it should be", problems=problems)
-    return found
 
 
 def show_group(row: GroupRow) -> wire.GroupOut:

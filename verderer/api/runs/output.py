@@ -98,7 +98,7 @@ async def read_output(
         step=step,
         attempt=attempts.get(number),
         replica=replica,
-        infos=[_info(prefix, chunk) for chunk in chunks],
+        infos=[ChunkInfo.below(prefix, chunk) for chunk in chunks],
         complete=any(chunk.complete for chunk in chunks),
     )
 
@@ -130,13 +130,3 @@ def source_of(state: Any) -> ChunkSource:
         state.log_source = ChunkSource(state.objects, cache_bytes=_CACHE_BYTES)
     source: ChunkSource = state.log_source
     return source
-
-
-def _info(prefix: str, chunk: LogChunk) -> ChunkInfo:
-    return ChunkInfo(
-        seq=chunk.sequence,
-        first_byte=chunk.first_byte,
-        length=chunk.size,
-        key=f"{prefix}{chunk.replica}/{chunk.sequence:08d}",
-        sealed=chunk.sealed,
-    )

@@ -13,15 +13,15 @@ from verderer.api.auth import ActorArg, ContextArg
 from verderer.api.paging import USUAL, AfterArg, LimitArg, Page, page_of, read_cursor
 from verderer.api.runs.documents import quantities, show_reason, show_waiting
 from verderer.api.runs.found import READ, RunArg, StepArg, the_run, the_step
-from verderer.api.runs.output import find_output, source_of
-from verderer.core.diagnosis import ADVICE, diagnose, may_tell, of_devices, read_signs
+from verderer.api.runs.output import read_output, source_of
+from verderer.core.diagnosis import ADVICE, find, may_tell
 from verderer.core.ending import describe
 from verderer.core.explain import Reason, Why, nearest_first
 from verderer.core.model.attempt import AttemptState, End
 from verderer.core.model.cluster import OFFLINE_AFTER_S
 from verderer.core.model.step import StepState
 from verderer.objects.log_reading import last_lines
-from verderer.store.views.steps import Shown, list_attempts, shown_attempt
+from verderer.store.views.steps import Shown, shown_attempt
 from verderer.store.views.why import OnCluster, StuckStep, scheduler_gone_s, stuck_steps
 from verderer.usecases.explain_silence import explain_silence
 from verderer.wire.runs import EndedOut, ReasonOut, WhyOut
@@ -72,11 +72,11 @@ async def why_step(
         rows = await stuck_steps(tx, actor.scope, head.id, found.idx)
         gone_s = await scheduler_gone_s(tx, actor.scope)
         fence = await explain_silence(context, tx, rows[0])
-        attempts = await list_attempts(tx, actor.scope, head.id, found.idx)
-        newest = attempts[-1] if attempts else None
+        newest = found.attempt
         output = None
         if newest is not None and newest.end is not None and may_tell(newest.end):
-            _, output = await find_output(tx, actor, run, step, newest.number, 0)
+            number = newest.number
+            output = await read_output(tx, actor, head, found, number=number, replica=0)
     shown = show_why(rows[0], gone_s, context.clock(), fence)
     if newest is None or newest.end is None or newest.state is AttemptState.SUCCEEDED:
         return shown
@@ -85,7 +85,7 @@ async def why_step(
 
 
 def _ended(number: int, end: End, last: bytes, step: StuckStep) -> EndedOut:
-    finding = of_devices(diagnose(end) or read_signs(last), step.requests)
+    finding = find(end, last, step.requests)
     if finding is None:
         return EndedOut(attempt=number, message=describe(end))
     behind, change = ADVICE[finding]

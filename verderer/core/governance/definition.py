@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from verderer.core.errors import Invalid, Problem
@@ -14,9 +14,10 @@ from verderer.core.model.resources import format_quantity, parse_quantity
 
 MAX_LABELS: Final = 16
 MAX_QUOTAS: Final = 64
-_LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}\w)?")
+_MOST_SHOWN: Final = len("quota.") + 63
+_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}\w)?")
+"""Of a label or a resource."""
 _VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_RESOURCE = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}\w)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +47,14 @@ def read_definition(
     Raises:
         Invalid: with a problem for each field that is wrong.
     """
-    problems = [*_labels(labels), *_sizes(labels, quota)]
-    amounts: dict[str, int] = {}
-    for name, text in quota.items():
-        where = f"quota.{name}"
-        if not _RESOURCE.fullmatch(name):
-            problems.append(Problem(field=where, message="is not the name of a resource"))
-            continue
-        try:
-            amounts[name] = parse_quantity(text, resource=name)
-        except ValueError as e:
-            problems.append(Problem(field=where, message=str(e)))
+    named = {name: text for name, text in quota.items() if _NAME.fullmatch(name)}
+    amounts, wrong = _amounts(named)
+    problems = [*_labels(labels), *_sizes(labels, quota), *wrong]
+    problems += [
+        Problem(field=f"quota.{name}", message="is not the name of a resource")
+        for name in quota
+        if name not in named
+    ]
     if order not in tuple(Order):
         wanted = " or ".join(Order)
         problems.append(Problem(field="order", message=f"is {order!r}", hint=f"Write {wanted}."))
@@ -71,15 +69,38 @@ def read_definition(
     )
 
 
+def read_quota(quota: Mapping[str, str]) -> dict[str, int]:
+    """Amounts as Kubernetes writes them, in base units.
+
+    Raises:
+        Invalid: with a problem for each that cannot be read.
+    """
+    amounts, problems = _amounts(quota)
+    if problems:
+        shown = [replace(one, field=one.field[:_MOST_SHOWN]) for one in problems]
+        raise Invalid("a quota is not as it should be", problems=shown)
+    return amounts
+
+
 def write_quota(quota: Mapping[str, int]) -> dict[str, str]:
     """Quotas as `read_definition` reads them."""
     return {name: format_quantity(n, resource=name) for name, n in sorted(quota.items())}
 
 
+def _amounts(quota: Mapping[str, str]) -> tuple[dict[str, int], list[Problem]]:
+    found, problems = {}, []
+    for name, text in quota.items():
+        try:
+            found[name] = parse_quantity(text, resource=name)
+        except ValueError as e:
+            problems.append(Problem(field=f"quota.{name}", message=str(e)))
+    return found, problems
+
+
 def _labels(labels: Mapping[str, str]) -> list[Problem]:
     found = []
     for key, value in labels.items():
-        if not (len(key) <= 317 and _LABEL.fullmatch(key)):
+        if not (len(key) <= 317 and _NAME.fullmatch(key)):
             found.append(Problem(field=f"labels.{key[:63]}", message="is not a label's name"))
         elif not _VALUE.fullmatch(value):
             message = "a label's value is 1 to 63 letters, digits, `-`, `_` and `.`"

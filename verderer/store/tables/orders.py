@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from verderer.core.errors import Conflict
 from verderer.core.model.resources import Resources
 from verderer.store.database import Tx, columns
 from verderer.store.tables.governed import ledger
+
+Key = TypeVar("Key")
 
 # In one trip: that the lease is still ours, and nobody can take it over and act before we commit;
 # the clusters' new revisions; and what is free there, which `take_room` makes certain.
@@ -91,7 +93,7 @@ class Applied:
     """Step ids that no longer fit; they stay in the queue."""
     asks: dict[tuple[int, str], int] = field(default_factory=dict)
     """What `ordered` asks for, by cluster and resource."""
-    booked: dict[ledger.Entry, int] = field(default_factory=dict)
+    booked: ledger.Amounts = field(default_factory=dict)
     """The same, by who uses it."""
 
 
@@ -128,7 +130,9 @@ async def apply(tx: Tx, plan: Sequence[Proposal], *, lease: str, epoch: int, rul
     ]
     await tx.copy_records_to_table("attempts", records=new, columns=_ADDED)
     applied.asks = _totals((o.cluster, asks[o.step]) for o in applied.ordered)
-    applied.booked = _booked((o.group, o.project, asks[o.step]) for o in applied.ordered)
+    applied.booked = _totals(
+        (ledger.Holder(o.group, o.project), asks[o.step]) for o in applied.ordered
+    )
     return applied
 
 
@@ -179,7 +183,8 @@ async def give_room(tx: Tx, cluster: int, returns: Sequence[Return]) -> None:
     """Give back what was reserved on a cluster: the last thing before the commit."""
     totals = _totals((cluster, each.amounts) for each in returns)
     await _add_totals(tx, {key: -n for key, n in totals.items()})
-    await ledger.give(tx, _booked((r.group, r.project, r.amounts) for r in returns if r.group))
+    held = ((ledger.Holder(r.group, r.project), r.amounts) for r in returns if r.group)
+    await ledger.give(tx, _totals(held))
 
 
 def _account(group: int, resource: str) -> tuple[int, str]:
@@ -187,19 +192,11 @@ def _account(group: int, resource: str) -> tuple[int, str]:
     return -group, resource
 
 
-def _booked(uses: Iterable[tuple[int, int, Resources]]) -> dict[ledger.Entry, int]:
-    totals: defaultdict[ledger.Entry, int] = defaultdict(int)
-    for (group, project, amounts), times in Counter(uses).items():
+def _totals(changes: Iterable[tuple[Key, Resources]]) -> dict[tuple[Key, str], int]:
+    totals: defaultdict[tuple[Key, str], int] = defaultdict(int)
+    for (key, amounts), times in Counter(changes).items():
         for resource, amount in amounts.items():
-            totals[ledger.Entry(group, project, resource)] += times * amount
-    return totals
-
-
-def _totals(changes: Iterable[tuple[int, Resources]]) -> dict[tuple[int, str], int]:
-    totals: defaultdict[tuple[int, str], int] = defaultdict(int)
-    for (cluster, amounts), times in Counter(changes).items():
-        for resource, amount in amounts.items():
-            totals[cluster, resource] += times * amount
+            totals[key, resource] += times * amount
     return totals
 
 

@@ -91,11 +91,6 @@ class AccountRow:
     healthy: int
     """What the group's clusters can give at this moment, all groups together."""
 
-    @property
-    def whole(self) -> int:
-        """What there is to have: never more than is healthy."""
-        return self.healthy if self.quota is None else min(self.quota, self.healthy)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantRow:

@@ -12,7 +12,7 @@ from verderer.store.database import Tx
 from verderer.store.tables import audit
 from verderer.store.tables.governed import grants, groups
 from verderer.usecases.context import Context
-from verderer.usecases.governance.groups import WOKEN
+from verderer.usecases.governance.groups import WOKEN, held_group
 
 
 async def grant(
@@ -95,10 +95,7 @@ async def both(tx: Tx, resource_group: str, project_group: str) -> tuple[int, in
     project = await grants.project_group_id(tx, project_group)
     if project is None:
         raise NotFound("no such project group")
-    found = await groups.lock(tx, resource_group)
-    if found is None:
-        raise NotFound("no such resource group")
-    return project, found.id
+    return project, (await held_group(tx, resource_group)).id
 
 
 def check_until(ctx: Context, until: datetime | None) -> None:

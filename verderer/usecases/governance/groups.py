@@ -55,7 +55,7 @@ async def change_group(
     require(actor, Action.GROUP_MANAGE)
     async with ctx.db.transaction() as tx:
         await groups.raise_version(tx)
-        found = await _locked(tx, name)
+        found = await held_group(tx, name)
         if version not in (None, found.version):
             raise Conflict(
                 f"resource group {name} was changed meanwhile",
@@ -76,7 +76,7 @@ async def preview_group(ctx: Context, actor: Actor, name: str, wanted: Definitio
     """
     require(actor, Action.GROUP_MANAGE)
     async with ctx.db.transaction() as tx:
-        group = (await _locked(tx, name)).id
+        group = (await held_group(tx, name)).id
         here = await effects.cluster_names(tx, group)
         await _cluster_ids(tx, wanted.clusters or ())
         leaving = [] if wanted.clusters is None else [c for c in here if c not in wanted.clusters]
@@ -110,7 +110,7 @@ async def retire_group(ctx: Context, actor: Actor, name: str) -> None:
     require(actor, Action.GROUP_MANAGE)
     async with ctx.db.transaction() as tx:
         await groups.raise_version(tx)
-        found = await _locked(tx, name)
+        found = await held_group(tx, name)
         if found.id == EVERYTHING:
             raise Conflict("the first resource group stays", hint="Take back its grants instead.")
         if n := await groups.open_runs(tx, found.id):
@@ -126,7 +126,12 @@ async def retire_group(ctx: Context, actor: Actor, name: str) -> None:
     ctx.wakeups.wake(WOKEN)
 
 
-async def _locked(tx: Tx, name: str) -> groups.Group:
+async def held_group(tx: Tx, name: str) -> groups.Group:
+    """A group, held until the transaction ends.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
     if (found := await groups.lock(tx, name)) is None:
         raise NotFound("no such resource group")
     return found

@@ -91,10 +91,7 @@ async def _open(request: HttpRequest, parts: PartsArg) -> _Log:
         found = await load(tx, here, run)
         chunks = await list_log_chunks(tx, here.who.scope, found.id, step, number, replica)
     prefix = log_prefix(found.project_id, AttemptKey(found.id, step, number))
-    infos = [
-        ChunkInfo(c.sequence, c.first_byte, c.size, f"{prefix}{replica}/{c.sequence:08d}", c.sealed)
-        for c in chunks
-    ]
+    infos = [ChunkInfo.below(prefix, chunk) for chunk in chunks]
     return _Log(
         name=f"{found.name}-{run}-{step}-{number}-{replica}",
         infos=tuple(infos),

@@ -78,12 +78,15 @@ _OF_GROUPS = f"""
 """  # noqa: S608 - of constants
 
 
-class Entry(NamedTuple):
-    """An account of a project in a group."""
+class Holder(NamedTuple):
+    """A project in a group."""
 
     group: int
     project: int
-    resource: str
+
+
+Amounts = Mapping[tuple[Holder, str], int]
+"""By who holds it and resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ async def open_groups(tx: Tx, groups: Sequence[int]) -> Opened:
     return Opened(rows[0]["version"], free)
 
 
-async def take(tx: Tx, amounts: Mapping[Entry, int]) -> None:
+async def take(tx: Tx, amounts: Amounts) -> None:
     """Reserve, each for a project and in its group: at the very end of a transaction.
 
     Raises:
@@ -121,7 +124,7 @@ async def take(tx: Tx, amounts: Mapping[Entry, int]) -> None:
         raise Conflict("a quota has less room than a moment ago", code="no_room")
 
 
-async def give(tx: Tx, amounts: Mapping[Entry, int]) -> None:
+async def give(tx: Tx, amounts: Amounts) -> None:
     """Give back what was reserved: at the very end of a transaction."""
     if rows := _rows(amounts):
         await tx.execute(_GIVE, *columns(rows, 4))
@@ -145,9 +148,9 @@ async def of_groups(tx: Tx, groups: Sequence[int]) -> list[Row]:
     return list(await tx.fetch(_OF_GROUPS, groups))
 
 
-def _rows(amounts: Mapping[Entry, int]) -> list[tuple[int, int, str, int]]:
+def _rows(amounts: Amounts) -> list[tuple[int, int, str, int]]:
     totals: Counter[tuple[int, int, str]] = Counter()
-    for (group, project, resource), amount in amounts.items():
+    for ((group, project), resource), amount in amounts.items():
         totals[group, WHOLE, resource] += amount
         totals[group, project, resource] += amount
     return [(*key, n) for key, n in sorted(totals.items()) if n]

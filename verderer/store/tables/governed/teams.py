@@ -10,7 +10,6 @@ from verderer.store.database import Tx
 
 _ADD = "INSERT INTO project_groups (name, title) VALUES ($1, $2)"
 _LOCK = "SELECT id FROM project_groups WHERE name = $1 FOR NO KEY UPDATE"
-_TITLE = "UPDATE project_groups SET title = $2 WHERE id = $1 AND title <> $2"
 _PROJECTS = "SELECT count(*) FROM projects WHERE group_id = $1"
 _DELETE = "DELETE FROM project_groups WHERE id = $1"
 _MOVE = """
@@ -44,11 +43,6 @@ async def lock(tx: Tx, name: str) -> int | None:
     """Hold a group; its id."""
     found: int | None = await tx.fetchval(_LOCK, name)
     return found
-
-
-async def set_title(tx: Tx, group: int, title: str) -> bool:
-    """Whether that changed anything."""
-    return await tx.execute(_TITLE, group, title) == "UPDATE 1"
 
 
 async def projects(tx: Tx, group: int) -> int:

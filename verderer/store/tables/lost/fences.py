@@ -26,7 +26,7 @@ _LEASE = """
 """
 # There are as many rows as clusters; what runs on them is only looked at once for each silence.
 _DUE = """
-    SELECT c.id, c.cluster_id, c.epoch, c.stops_within_s, c.promised_since, h.seen_at,
+    SELECT c.id, c.cluster_id AS name, c.epoch, c.stops_within_s, c.promised_since, h.seen_at,
            extract(epoch FROM now() - h.seen_at)::float8 AS silent_s
       FROM clusters AS c JOIN heartbeats AS h ON h.cluster_id = c.id
      WHERE c.promised_since IS NOT NULL
@@ -80,18 +80,7 @@ async def silence_of(tx: Tx, cluster: int, epoch: int) -> float | None:
 
 async def due(tx: Tx, *, beyond_s: float) -> list[Silent]:
     """Clusters silent for `beyond_s` and what they promise, whose work is not given up yet."""
-    return [
-        Silent(
-            id=row["id"],
-            name=row["cluster_id"],
-            epoch=row["epoch"],
-            stops_within_s=row["stops_within_s"],
-            promised_since=row["promised_since"],
-            seen_at=row["seen_at"],
-            silent_s=row["silent_s"],
-        )
-        for row in await tx.fetch(_DUE, beyond_s)
-    ]
+    return [Silent(**dict(row)) for row in await tx.fetch(_DUE, beyond_s)]
 
 
 async def live_on(tx: Tx, silent: Silent, *, after: int, limit: int) -> list[Row]:

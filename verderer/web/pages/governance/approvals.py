@@ -10,13 +10,14 @@ from litestar.response import Redirect, Stream
 
 from verderer.core.access import Action
 from verderer.core.errors import Invalid, NotFound
+from verderer.core.governance.definition import read_quota
 from verderer.store.views.governance import ApprovalRow, list_approvals, list_groups
 from verderer.store.views.projects import visible
 from verderer.usecases.governance.approvals import Decision, Request, ask, decide, withdraw
 from verderer.web import live, visitor
 from verderer.web.gate import asks
 from verderer.web.language import N_
-from verderer.web.pages.governance.forms import amounts, last_moment
+from verderer.web.pages.governance.forms import last_moment, pairs
 from verderer.web.parts import PartsArg
 from verderer.web.render import RendererArg
 from verderer.web.visitor import HttpRequest
@@ -79,7 +80,7 @@ async def ask_for(request: HttpRequest, parts: PartsArg) -> Response[str]:
             project=str(form.get("project", "")),
             resource_group=str(form.get("group", "")),
             reason=str(form.get("reason", "")),
-            quota=amounts(str(form.get("quota", ""))),
+            quota=read_quota(pairs(str(form.get("quota", "")), "quota")),
             until=last_moment(str(form.get("until", ""))),
         ),
     )

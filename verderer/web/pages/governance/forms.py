@@ -9,7 +9,6 @@ from typing import Any
 
 from verderer.core.errors import Invalid, Problem
 from verderer.core.governance.definition import Definition, read_definition, write_quota
-from verderer.core.model.resources import parse_quantity
 from verderer.store.views.governance import GroupRow
 
 
@@ -98,23 +97,6 @@ def pairs(text: str, name: str) -> dict[str, str]:
             problems.append(Problem(field=name, line=number, message=message))
     if problems:
         raise Invalid("a line cannot be read", problems=problems)
-    return found
-
-
-def amounts(text: str) -> dict[str, int]:
-    """Lines of `resource: amount`, in base units.
-
-    Raises:
-        Invalid: a line or an amount cannot be read.
-    """
-    found, problems = {}, []
-    for name, amount in pairs(text, "quota").items():
-        try:
-            found[name] = parse_quantity(amount, resource=name)
-        except ValueError as e:
-            problems.append(Problem(field=f"quota.{name[:63]}", message=str(e)))
-    if problems:
-        raise Invalid("a quota cannot be read", problems=problems)
     return found
 
 
